@@ -360,7 +360,7 @@ def test_two_models_of_one_subclass_do_not_overwrite_each_others_file(
         "models", "one.toml", "two.toml", "--parameter-files", "p", capsys=capsys
     )
     assert (code, os.listdir("p")) == (0, ["ours.p"])
-    assert "two: clients look for ours.p, as they do for one, whose file is kept" in err
+    assert "two: clients read ours.p, which already describes one; that file is kept" in err
     assert (
         "500" in Path("p/ours.p").read_text()
         and "700" not in Path("p/ours.p").read_text()

@@ -70,7 +70,7 @@ def test_a_bare_argument_is_the_map(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = call(
         "-m", "office", *FAST, str(free_port(3)), "warehouse", capsys=capsys
     )
-    assert (code, "two maps" in err) == (255, True)
+    assert (code, "found two" in err) == (255, True)
 
 
 def test_robots_from_files(
@@ -123,8 +123,8 @@ def test_factories_and_robots_share_no_port(capsys: pytest.CaptureFixture[str]) 
     )
     assert code == 0
     assert f"p3dx (p3dx) on 127.0.0.1:{port}" in out
-    assert f"a amigo for every client of 127.0.0.1:{port + 1}" in out
-    assert f"a p3at for every client of 127.0.0.1:{port + 2}" in out
+    assert f"a amigo for each client of 127.0.0.1:{port + 1}" in out
+    assert f"a p3at for each client of 127.0.0.1:{port + 2}" in out
     code, out, _ = call("--nomap", "-R", "amigo", *FAST, str(port), capsys=capsys)
     assert "(p3dx)" not in out, "a factory alone makes no robot of its own"
 
@@ -164,7 +164,7 @@ def test_the_users_default_map(
     code, out, err = call("--json", *FAST, str(free_port(3)), capsys=capsys)
     assert code == 0
     assert "init.map" in out
-    assert "no map was given: using" in err
+    assert "no map given: using" in err
 
 
 def test_batteries_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
@@ -353,7 +353,7 @@ def test_joystick_needs_a_robot_and_a_terminal(
         str(free_port(3)),
         capsys=capsys,
     )
-    assert (code, "needs a terminal" in err) == (255, True)
+    assert (code, "expected a terminal" in err) == (255, True)
 
 
 def test_discover_finds_nobody(
@@ -363,7 +363,7 @@ def test_discover_finds_nobody(
 
     monkeypatch.setattr(discover, "find_hosts", lambda seconds: [])
     code, _, err = call("discover", capsys=capsys)
-    assert (code, "nobody answered" in err) == (1, True)
+    assert (code, "no computer answered" in err) == (1, True)
 
 
 def test_duplicate_and_missing_names(capsys: pytest.CaptureFixture[str]) -> None:
@@ -410,8 +410,8 @@ def test_duplicate_and_missing_names(capsys: pytest.CaptureFixture[str]) -> None
             'did you mean "office"',
         ),
         (("--nomap", "-r", "p3dxx"), 249, 'did you mean "p3dx"'),
-        (("--noninteractive", "--no-crash-restart"), 255, "needs a map"),
-        (("--no-gui", "--no-crash-restart"), 255, "needs a map"),
+        (("--noninteractive", "--no-crash-restart"), 255, "expected a map"),
+        (("--no-gui", "--no-crash-restart"), 255, "expected a map"),
         (("--unknown",), 255, "No such option"),
         (("-p", "0"), 255, "-p"),
         (("-p", "x"), 255, "-p"),
@@ -697,7 +697,7 @@ def test_the_time_of_a_step(
     code, out, err = call(
         "--nomap", *options.split(), *more, *FAST, str(port), capsys=capsys
     )
-    assert (code, steps, "5 ms at a time, as the interface ambf expects" in err) == (
+    assert (code, steps, "time step: 5 ms, as the interface ambf expects" in err) == (
         0,
         [seconds],
         said,

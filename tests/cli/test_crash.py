@@ -206,5 +206,5 @@ def test_no_process_for_the_background(
     code, _, err = call("--nomap", "--daemonize", capsys=capsys)
     assert (
         code,
-        "no process can be started: Resource temporarily unavailable" in err,
+        "cannot start a process: Resource temporarily unavailable" in err,
     ) == (251, True)

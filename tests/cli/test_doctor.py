@@ -91,7 +91,7 @@ def test_what_is_said_of_kernels(
             1,
             "no compiled kernels, and BOTYARD_KERNELS=native excludes all other code",
         ),
-        ("python", 0, "the compiler is off"),
+        ("python", 0, "compilation is off"),
     ):
         monkeypatch.setenv("BOTYARD_KERNELS", chosen)
         code, out = _kernels(capsys)

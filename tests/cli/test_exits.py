@@ -119,7 +119,7 @@ def test_models_that_are_not_where_the_environment_says(tmp_path: Path) -> None:
     done = subprocess.run(
         args, capture_output=True, text=True, timeout=PATIENCE, env=env, check=False
     )
-    assert (done.returncode, done.stderr.count("the shipped ones are used")) == (0, 2)
+    assert (done.returncode, done.stderr.count("using the shipped models")) == (0, 2)
     assert f"there is no file PioneerRobotModels.world.inc in {bare}" in done.stderr
 
 

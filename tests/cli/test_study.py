@@ -51,7 +51,7 @@ def test_a_study_its_resumption_and_what_is_repeated(
 ) -> None:
     code, out, _ = call("study", "check", str(plan), capsys=capsys)
     assert code == 0
-    assert out.startswith("5 runs of plan: x (1 values) × seed (5)\na run takes ")
+    assert out.startswith("5 runs of plan: x (1 values) × seed (5)\none run takes ")
     assert not (plan.parent / "plan-results").exists()
     before = calls(plan)
     code, out, _ = call("study", str(plan), "-n", "2", capsys=capsys)
@@ -59,7 +59,7 @@ def test_a_study_its_resumption_and_what_is_repeated(
     assert Path(out.splitlines()[1].partition(":")[0]).exists()
     assert calls(plan) == before + 5
     code, _, err = call("study", str(plan), capsys=capsys)
-    assert (code, "holds 5 results: --resume goes on" in err) == (255, True)
+    assert (code, "already holds 5 results: --resume continues" in err) == (255, True)
     plan.write_text(plan.read_text().replace("[good]", "[good, bad]"))
     code, out, err = call("study", str(plan), "--resume", "--json", capsys=capsys)
     events = [json.loads(line) for line in out.splitlines()]
@@ -92,7 +92,7 @@ def test_results_stay_where_the_plan_cannot_begin_anew(
     parts = list(plan.parent.glob("*-results/parts/*"))
     plan.write_text(plan.read_text() + "files: [nowhere]\n")
     code, _, err = call("study", str(plan), "--force", capsys=capsys)
-    assert (code, "there is no file" in err) == (255, True)
+    assert (code, "expected an existing file" in err) == (255, True)
     assert parts and all(path.exists() for path in parts)
 
 
@@ -153,7 +153,7 @@ def test_ctrl_c_keeps_what_has_ended_and_leaves_no_process(
         process.communicate()
 
     assert process.returncode == 130
-    assert "what has ended is kept in plan-results; --resume goes on" in err
+    assert "the results so far are kept in plan-results; --resume continues" in err
     pids = [int(path.name.partition("-")[2]) for path in plan.parent.glob("pid-*")]
     assert len(pids) == 2
     for pid in pids:
@@ -210,7 +210,7 @@ def test_a_folder_in_which_nothing_is_written_is_not_left(
     assert not list(plan.parent.glob("plan-results"))
     (plan.parent / "plan-results").write_text("mine")
     code, _, err = call("study", str(plan), capsys=capsys)
-    assert (code, "results cannot be written" in err) == (255, True)
+    assert (code, "cannot write results" in err) == (255, True)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")

@@ -146,7 +146,7 @@ def test_by_robots_of_the_other_engine(task: Path, tmp_path: Path) -> None:
     done = traffic("run", task, "--on-robots", "p3dx", "--knows", "odometry", "--json")
     assert done.return_value == 0
     assert 44.0 < json.loads(done.stdout)["makespan_s"] < 55.0
-    with pytest.raises(BotyardError, match="does not go with"):
+    with pytest.raises(BotyardError, match="does not go together with"):
         raise (
             traffic(
                 "run", task, "--on-robots", "p3dx", "--replay", tmp_path / "x.html"
@@ -232,7 +232,7 @@ def test_check(task: Path, tmp_path: Path) -> None:
     )
     done = traffic("check", lane)
     assert done.return_value == 11
-    assert "robots 0, 1 cannot end one after the other" in done.output
+    assert "robots 0, 1 cannot finish one after another" in done.output
     assert "cannot be solved in any order of moves" in done.output
 
 

@@ -175,7 +175,7 @@ def test_a_run_is_saved_and_run_again(capsys: pytest.CaptureFixture[str]) -> Non
     assert saved["seed"] == 5
     assert saved["options"]["robot-name"] == "MobileSim"
     assert "port" not in saved["options"], "that is whoever runs it to say"
-    assert "not written, say them again: --port" in err
+    assert "give them again on the command line: --port" in err
     assert [r["controller"] for r in saved["robots"]] == ["wander", "wander"]
     code, out, _ = call("saved.yaml", *FAST, str(port), capsys=capsys)
     assert code == 0

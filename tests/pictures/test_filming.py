@@ -326,7 +326,7 @@ def test_the_command_line_renders(
         (["--scans", "off", "--scans", "bob"], "--scans: expected on, off, or names"),
         (["--size", "5"], "--size: expected"),
         (["--size", "axb"], "expected a width or WIDTHxHEIGHT"),
-        (["--area", "1,2,x"], "expected numbers between commas"),
+        (["--area", "1,2,x"], "expected comma-separated numbers"),
         (["--area", "1,2,3"], "--area: expected 4 numbers"),
         (["--trails", "5 parsec"], "expected a time such as"),
         (["--fps", "0"], "--fps: "),
@@ -384,7 +384,7 @@ def test_the_command_line_takes_snapshots(
     sim.add_robot("p3at", "x", pose=Pose(1.0, 0.5, math.pi / 2))
     assert Image.open(target).tobytes() == sim.render(size=300, scans="x").tobytes()
     for more, said in (
-        ([], "a picture of which map?"),
+        ([], "expected a map (-m FILE)"),
         (["-m", "office", "--follow", "zoe"], 'no robot is named "zoe"'),
         (["--nomap", "--at", "1000h"], "--at: expected at most 1e+06 s"),
         (["--nomap", "--at", "x"], "expected a time such as"),

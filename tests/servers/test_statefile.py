@@ -223,7 +223,7 @@ def test_a_map_of_nonsense_is_left_out(tmp_path: Path) -> None:
         said: list[str] = []
         state = SavedState(tick=0, map=name, speed=1.0, paused=False)
         assert cli_run._with_map_of(state, world, o, said.append) is world
-        assert "cannot be read any more" in said[0]
+        assert "cannot read the map" in said[0]
 
 
 def test_ports_that_cannot_be_had_are_others() -> None:

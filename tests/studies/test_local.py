@@ -381,13 +381,13 @@ def test_a_killed_worker_of_many_runs_loses_none(tmp_path: Path) -> None:
 def test_what_cannot_be_loaded_ends_the_study(tmp_path: Path) -> None:
     study = study_of(tmp_path, "run: lab.py:drives\n")
     with pytest.raises(
-        CommandLineError, match='cannot be run: ImportError: there is no "drives"'
+        CommandLineError, match='cannot run the plan: ImportError: there is no "drives"'
     ):
         study.carry_out(study.left(), 2)
 
     (tmp_path / "lab.py").write_text("import os\nprint('bye', flush=True)\nos._exit(3)")
     study = study_of(tmp_path, "run: lab.py:drive\n")
-    with pytest.raises(CommandLineError, match=r"before they begin \(status 3\):\nbye"):
+    with pytest.raises(CommandLineError, match=r"before they are ready \(status 3\):\nbye"):
         study.carry_out(study.left(), 1)
 
 
@@ -484,7 +484,7 @@ def test_a_full_disk_ends_the_study_and_loses_no_run(
 ) -> None:
     study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [1, 2, 3]}\n")
     monkeypatch.setattr(type(study.folder), "part", lambda *_: Path("/dev/full"))
-    with pytest.raises(CommandLineError, match="results cannot be written: OSError"):
+    with pytest.raises(CommandLineError, match="cannot write results: OSError"):
         study.carry_out(study.left(), 1)
     assert calls(tmp_path) == ["1/1"]
     assert study.folder.rows() == {}

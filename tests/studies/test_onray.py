@@ -199,7 +199,7 @@ def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(
         process.communicate()
 
     assert process.returncode == 130
-    assert "what has ended is kept in plan-results; --resume goes on" in err
+    assert "the results so far are kept in plan-results; --resume continues" in err
     assert len(folder.rows()) == 3
     wait(lambda: not any(is_running(int(pid)) for pid, _ in calls(tmp_path)))
     (tmp_path / "go").touch()
@@ -229,7 +229,7 @@ def test_who_has_no_token_runs_nothing(cluster: RayCluster, tmp_path: Path) -> N
     )
     _, err = said_by(process)
     assert process.returncode == 255
-    assert "or asks for a token (RAY_AUTH_MODE=token and RAY_AUTH_TOKEN" in err
+    assert "or requires a token (RAY_AUTH_MODE=token and RAY_AUTH_TOKEN" in err
     assert calls(tmp_path) == []
 
 
@@ -248,7 +248,7 @@ def test_what_a_node_cannot_load_ends_the_study(
     _, err = said_by(process)
     assert process.returncode == 255
     assert (
-        "plan.yaml: cannot be run: ModuleNotFoundError: No module named 'helper'" in err
+        "plan.yaml: cannot run the plan: ModuleNotFoundError: No module named 'helper'" in err
     )
 
 
@@ -403,7 +403,7 @@ def test_only_files_that_the_plan_names_are_sent(
     assert os.access(tmp_path / "copy" / "run.sh", os.X_OK)
     plan.write_text(text.replace("office", "../outside.yaml"), "utf-8")
     with pytest.raises(
-        CommandLineError, match=r"\.\./outside\.yaml lies outside of the plan's folder"
+        CommandLineError, match=r"expected files in the plan's folder, .* found \.\./outside\.yaml"
     ):
         copy_files(read_plan(plan), tmp_path / "other")
 
@@ -412,7 +412,7 @@ def test_only_files_that_the_plan_names_are_sent(
     monkeypatch.setattr(bundle, "MAX_SENT_BYTES", 10)
     with pytest.raises(
         CommandLineError,
-        match=r"expected files of at most 0 MiB .* found more with lab\.yaml",
+        match=r"expected at most 0 MiB of files .* found more with lab\.yaml",
     ):
         copy_files(read_plan(plan), tmp_path / "more")
 
@@ -531,7 +531,7 @@ def test_a_node_with_another_version_refuses(node: Callable[..., list[Any]]) -> 
         told for told in node(range(3), version="0.0.1") if isinstance(told, Refused)
     ]
     assert (
-        f"has botyard {__version__}, and the study is one of botyard 0.0.1"
+        f"expected botyard 0.0.1 as in the study, found botyard {__version__}"
         in refused[0].text
     )
 

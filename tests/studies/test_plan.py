@@ -41,12 +41,12 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
             'there is no key "gird" here; did you mean "grid"?',
         ),
         ("run: lab", 2, "expected module:function"),
-        ("seeds: 3", 1, "expected what to run"),
+        ("seeds: 3", 1, "expected one of run, map, robots and traffic"),
         ("run: lab.py:drive\ngrid:\n  a: []", 4, "expected values, found none"),
         (
             "run: lab.py:drive\ngrid:\n  a: [1,\n   1]",
             5,
-            "the value 1 stands there twice",
+            "expected each value once, found 1 twice",
         ),
         ("run: lab.py:drive\ngrid:\n  a: [2026-01-01]", 4, "expected a number, a text"),
         (
@@ -67,7 +67,7 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
         (
             "run: lab.py:drive\ngrid: {a: [1]}\nsample: {count: 2, values: {a: {uniform: [0, 1]}}}",
             4,
-            "is in the grid, too",
+            "is also in the grid",
         ),
         (
             "run: lab.py:drive\nsample: {count: 2, values: {a: {log: [0, 1]}}}",
@@ -100,7 +100,7 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
             "at most 1000000 runs, found 18000000",
         ),
         ("run: lab.py:drive\nlimits:\n  wall: 0", 4, "expected a number above 0"),
-        ("run: lab.py:drive\nmeasures: [time]", 3, "does not belong beside run"),
+        ("run: lab.py:drive\nmeasures: [time]", 3, "does not go together with run"),
         ("map: office\nmeasures: [time]\nlimits: {wall: 5}", 4, "expected simulated"),
         (
             "map: office\nmeasures: [reached]\nlimits: {simulated: 5}",
@@ -111,17 +111,17 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
         (
             "map: office\nmeasures: [time]\nlimits: {simulated: 5}\ngrid:\n  v: [1]",
             6,
-            "nothing depends on this parameter",
+            "unused parameter: expected $",
         ),
         (
             "map: $mpa\nmeasures: [time]\nlimits: {simulated: 5}\ngrid: {map: [office]}",
             2,
-            'there is no parameter $mpa; did you mean "map"?',
+            'unknown parameter $mpa; did you mean "map"?',
         ),
         (
             "traffic: {task: ring, supervisor: bankers}\nmap: office",
             3,
-            "does not belong beside traffic",
+            "does not go together with traffic",
         ),
         (
             "traffic: {task: ring, supervisor: $s, latency: $s}\ngrid: {s: [bankers]}",
@@ -168,7 +168,7 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
         (
             ROBOTS % "\n    model: p3dx\n    pose:\n      - 1\n      - $zz\n      - 0",
             9,
-            "there is no parameter $zz",
+            "unknown parameter $zz",
         ),
         (
             "run: lab.py:drive\nsample:\n  count: 2\n  values:\n    a: {log: [1, "
@@ -385,7 +385,7 @@ def test_a_key_tells_which_of_two_names_is_that_of_a_file(tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["nowhere", "x" * 300, "a\\0b"])
 def test_a_listed_file_that_is_not_there_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / "lab.py").write_text(LAB)
-    with pytest.raises(PlanError, match="there is no file"):
+    with pytest.raises(PlanError, match="expected an existing file"):
         runs_of(plan_of(tmp_path, f'run: lab.py:drive\nfiles: ["{name}"]'))
 
 
@@ -395,7 +395,7 @@ def test_a_listed_file_that_is_not_there_is_told(tmp_path: Path, name: str) -> N
 )
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "lab.py").write_text(LAB)
-    with pytest.raises(PlanError, match="cannot be read"):
+    with pytest.raises(PlanError, match="cannot read the file"):
         runs_of(plan_of(tmp_path, "run: lab.py:drive\nfiles: [/proc/self/mem]"))
 
 

@@ -1,4 +1,4 @@
-"""``botyard bench``: benchmarks of programs that drive robots."""
+"""``botyard bench``: benchmarks of navigation policies."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ if TYPE_CHECKING:
     from botyard.studies.statistics import Interval
 
 MAX_WORLDS: Final = 30_000
-"""Worlds of a benchmark."""
+"""Maximum number of worlds of a benchmark."""
 ALL: Final = "all"
-"""What the row of all classes together is called."""
+"""Name of the row that summarises all classes."""
 
 
 @click.group("bench")
 def command() -> None:
-    """Benchmarks: programs that drive robots in seeded worlds, with confidence
-    intervals.
-    """
+    """Benchmarks of navigation policies in seeded worlds, with confidence intervals."""
 
 
 @command.command("navigation")
@@ -41,8 +39,8 @@ def command() -> None:
     "policies",
     multiple=True,
     metavar="NAME",
-    help="What drives: straight, dwa, vfh, orca, or your own as module:Class or "
-    "file.py:Class. Repeatable. [default: the four]",
+    help="Navigation policy: straight, dwa, vfh, orca, or your own as "
+    "module:Class or file.py:Class. Repeatable. [default: these four]",
 )
 @click.option(
     "--worlds",
@@ -51,7 +49,7 @@ def command() -> None:
     default=300,
     show_default=True,
     metavar="NUMBER",
-    help="Worlds, a third of them of each class: rooms, clutter, crowds.",
+    help="Number of worlds, one third of each class: rooms, clutter, crowds.",
 )
 @click.option(
     "--seed",
@@ -65,14 +63,14 @@ def command() -> None:
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Threads; results do not depend on it.",
+    help="Number of threads; it does not change the results.",
 )
 @click.option(
     "--csv",
     "csv_file",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write a row for each world.",
+    help="Write a table with one row per world.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, for programs."
@@ -87,15 +85,15 @@ def navigation(
     as_json: bool,
     force: bool,
 ) -> int:
-    """Let policies drive a robot with a lidar in seeded worlds: success, time,
-    clearance, smoothness, with 95 % intervals.
+    """Run policies on a robot with a lidar in seeded worlds.
 
-    If a policy fails, the results of those before it are printed and written, and the
-    exit status says so.
+    Reports success, time, clearance and smoothness, with 95 % intervals. If a policy
+    fails, the results of earlier policies are still printed and written, and the exit
+    status reports the failure.
     """
     if worlds % 3:
         raise CommandLineError(
-            f"--worlds: expected a multiple of 3, a third for each class, found {worlds}"
+            f"--worlds: expected a multiple of 3 (one third per class), found {worlds}"
         )
 
     titles = _line(_titles())
@@ -125,7 +123,7 @@ def navigation(
             }
             lines += [f"{_line([name])},{line}" for line in lines_of(results)]
     finally:
-        # also of Ctrl-C: an hour of other policies is not lost
+        # Also after Ctrl-C, so that an hour of finished policies is not lost.
         if tables:
             if csv_file is not None:
                 from botyard.processes.safefile import write_text
@@ -151,21 +149,30 @@ def navigation(
 
 
 def _titles() -> Sequence[str]:
-    """Columns of the table of all worlds."""
+    """Return the columns of the table of all worlds."""
     from botyard.learning.benchmark import TITLES
 
     return "policy", *TITLES
 
 
 def _line(cells: Sequence[str]) -> str:
-    """A line of CSV, without its end: names of policies may have commas."""
+    """Return a line of CSV without its line end.
+
+    Names of policies may contain commas.
+    """
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(cells)
     return text.getvalue()
 
 
 def _policy(name: str) -> Any:
-    """The class of a policy. CommandLineError: there is none."""
+    """Return the class of a policy.
+
+    Raises
+    ------
+    CommandLineError
+        There is no such policy.
+    """
     from botyard.learning.baselines import find_policy
 
     try:
@@ -177,8 +184,12 @@ def _policy(name: str) -> Any:
 def _run(
     name: str, policy: Any, kind: str, count: int, seed: int, threads: int
 ) -> list[Result]:
-    """Results of a policy. CommandLineError: the user's code has raised something, or
-    returned what is no actions.
+    """Return the results of a policy.
+
+    Raises
+    ------
+    CommandLineError
+        The policy raises an error or returns invalid actions.
     """
     from botyard.learning.benchmark import run
 
@@ -187,17 +198,18 @@ def _run(
     except BotyardError as error:
         place = codeload.place_of(
             error
-        )  # if the policy has called what refuses its arguments
+            # Set if the policy itself called a function with bad arguments.
+        )
         raise CommandLineError(
             f"--policy {name}: {error}{place and f' ({place})'}"
         ) from error
     except (Exception, SystemExit) as error:
-        # sys.exit(0) in a policy is no success
+        # A policy that calls sys.exit(0) must not end the benchmark as a success.
         raise CommandLineError(f"--policy {name}: {codeload.said_of(error)}") from error
 
 
 def _summaries(results: Sequence[Result], kinds: Sequence[str]) -> list[dict[str, Any]]:
-    """Numbers of each class, and of all together."""
+    """Return the figures of each class, and of all classes together."""
     from botyard.studies.statistics import mean_interval, share_interval
 
     rows = []
@@ -222,13 +234,16 @@ def _summaries(results: Sequence[Result], kinds: Sequence[str]) -> list[dict[str
 
 
 def _numbers(interval: Interval) -> list[float | None]:
-    """Value, low end and high end; None: not known. None of these quantities can be
-    less than 0.
+    """Return value, low end and high end; None: unknown.
+
+    All these quantities are positive, so an interval's low end below 0 becomes 0.
     """
+    # NaN is the only number that differs from itself.
     return [None if number != number else max(number, 0.0) for number in interval[:3]]
 
 
 def _print(tables: dict[str, dict[str, Any]]) -> None:
+    """Print the table of all policies, and the digest of their results."""
     rows = []
     for name, table in tables.items():
         for row in table["rows"]:
@@ -261,7 +276,7 @@ def _print(tables: dict[str, dict[str, Any]]) -> None:
 
 
 def _shown(numbers: Sequence[float | None], factor: float, digits: int) -> str:
-    """A value with its interval."""
+    """Return a value with its interval as text."""
     value, low, high = numbers
     if value is None:
         return "-"

@@ -1,4 +1,4 @@
-"""``botyard calibrate``: a robot's model from logs of the real one."""
+"""``botyard calibrate``: fit a robot model to logs of the real robot."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
 LOG: Final = click.Path(path_type=Path)
 OF_LOG, OF_SCANS = "log", "scans"
-"""Values of ``--truth`` that are no files."""
+"""Values of ``--truth`` that are not file names."""
 
 
 def with_log_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of the commands that read logs."""
+    """Add the options that all commands reading logs share."""
     options = (
         click.option(
             "--robot",
@@ -39,34 +39,37 @@ def with_log_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "model",
             required=True,
             metavar="MODEL",
-            help="The robot: a model or a file, as for run.",
+            help="Robot model: a name or a file, as for run.",
         ),
         click.option(
-            "--map", "-m", "map_name", metavar="MAP", help="The map, for scans."
+            "--map", "-m", "map_name", metavar="MAP", help="Map for matching scans."
         ),
         click.option(
             "--start",
             type=StartParam(),
             metavar="X,Y,TH",
-            help="Where the robot was at the begin, roughly, if scans must tell "
-            "the rest: mm, mm, degrees. [default: the map's]",
+            help="Approximate start pose for matching scans: mm, mm, degrees. [default: the map's]",
         ),
         click.option(
-            "--of", "robot", metavar="NAME", help="Of logs of several robots, this one."
+            "--of",
+            "robot",
+            metavar="NAME",
+            help="Robot to use from logs of several robots.",
         ),
         click.option(
             "--topic",
             "topics",
             multiple=True,
             metavar="ROLE=TOPIC",
-            help="Of bags with several: odometry=, commands=, scans= or truth= and the topic.",
+            help="Topic to use from bags with several: odometry=TOPIC, "
+            "commands=, scans= or truth=.",
         ),
         click.option(
             "--step",
             type=click.FloatRange(0.001, 1.0),
             default=0.1,
             show_default=True,
-            help="Step of the simulations in which the model is used, s.",
+            help="Time step of simulations with the fitted model, s.",
         ),
     )
     for option in reversed(options):
@@ -82,7 +85,7 @@ def with_log_options(function: Callable[..., Any]) -> Callable[..., Any]:
     "truths",
     multiple=True,
     metavar="FILE",
-    help='True poses: a CSV file or a log, one for all or one for each; "log": those of the logs; "scans": by matching these '
+    help='True poses: a CSV file or a log, one for all logs or one per log; "log": from the logs; "scans": from matching scans '
     "against --map. [default: log]",
 )
 @click.option(
@@ -90,15 +93,17 @@ def with_log_options(function: Callable[..., Any]) -> Callable[..., Any]:
     "-o",
     type=FILE,
     metavar="FILE",
-    help="Write the robot with the fitted values: a .toml file for -r.",
+    help="Write the fitted robot model: a .toml file for -r.",
 )
 @click.option(
     "--report",
     type=FILE,
     metavar="FILE",
-    help="Write a page of HTML with values, intervals, residuals.",
+    help="Write an HTML report of values, intervals and residuals.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the values as JSON.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the fitted values as JSON."
+)
 @click.option(
     "--odometry-law",
     type=click.Choice(["distance", "step"]),
@@ -123,17 +128,19 @@ def command(
     as_json: bool,
     **others: Any,
 ) -> int:
-    """Fit odometry, accelerations, latency and laser of a robot's model to LOGs:
-    recordings, bags of ROS, Pioneer packets or CSV tables.
+    """Fit a robot model to LOGs: odometry, accelerations, latency and laser.
+
+    LOGs are recordings, ROS bags, Pioneer packet logs or CSV tables.
     """
     require("calibrate", what="calibrate")
     force: bool = others["force"]
     if output is not None and output.suffix.lower() != ".toml":
         raise CommandLineError(
-            f"--output: expected a file .toml, found {shown(output.name)}"
+            f"--output: expected a .toml file, found {shown(output.name)}"
         )
 
     for option, path in (("--output", output), ("--report", report)):
+        # Checked before the fit, which may take minutes.
         check_can_be_written(option, path, force=force)
     from botyard.calibration.calibration import calibrate
     from botyard.calibration.readers import read_log, read_truth
@@ -205,7 +212,7 @@ def command(
 
 
 def _truths(names: tuple[str, ...], count: int) -> list[str | None]:
-    """The file of true poses of each log; None: its own."""
+    """Return the file of true poses for each log; None: the log's own poses."""
     if not names or names in ((OF_LOG,), (OF_SCANS,)):
         return [None] * count
     if any(name in (OF_LOG, OF_SCANS) for name in names) or len(names) not in (
@@ -213,14 +220,14 @@ def _truths(names: tuple[str, ...], count: int) -> list[str | None]:
         count,
     ):
         raise CommandLineError(
-            f'--truth: expected "log", "scans", one file, or one for each of the {count} logs, found {len(names)}'
+            f'--truth: expected "log", "scans", one file, or one file for each of the {count} logs, found {len(names)} values'
         )
 
     return [*names] * (count if len(names) == 1 else 1)
 
 
 def chosen(robot: str | None, topics: tuple[str, ...]) -> Choice:
-    """What is taken of logs that hold more."""
+    """Return which robot and topics to read from logs that contain several."""
     from botyard.calibration.choice import ROLES, Choice
 
     roles: dict[str, str] = {}
@@ -238,7 +245,7 @@ def chosen(robot: str | None, topics: tuple[str, ...]) -> Choice:
 
 
 def scene_of(name: str | None, budget: Budget) -> Scene | None:
-    """The map of an option."""
+    """Load the map of ``--map``; None without the option."""
     if name is None:
         return None
     from botyard.formats.registry import load_scene
@@ -247,7 +254,7 @@ def scene_of(name: str | None, budget: Budget) -> Scene | None:
 
 
 def start_of(start: Pose | str | None) -> Pose | None:
-    """The pose of ``--start``."""
+    """Return the pose of ``--start``; reject the words that only ``run`` accepts."""
     if isinstance(start, str):
         raise CommandLineError(
             f'--start: expected x,y,th (mm, mm, degrees), found "{start}"'
@@ -258,6 +265,7 @@ def start_of(start: Pose | str | None) -> Pose | None:
 
 @contextmanager
 def _output_of(option: str, path: Path | None) -> Iterator[None]:
+    """Report errors of writing a file under the name of its option."""
     try:
         yield
     except OSError as error:

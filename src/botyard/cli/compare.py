@@ -1,4 +1,4 @@
-"""``botyard compare``: a real log and a simulated one side by side."""
+"""``botyard compare``: compare a real log with a simulated one."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from botyard.processes.slow_notice import telling
     "--truth",
     type=FILE,
     metavar="FILE",
-    help="True poses of REAL: a CSV file or a log. [default: those of REAL]",
+    help="True poses of REAL: a CSV file or a log. [default: from REAL itself]",
 )
 @click.option(
     "--report",
     type=FILE,
     metavar="FILE",
-    help="Write the comparison as a page of HTML.",
+    help="Write the comparison as an HTML report.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 @max_read_option
@@ -61,8 +61,10 @@ def command(
     as_json: bool,
     **others: Any,
 ) -> int:
-    """Compare two logs: drift of odometry on each metre and for each turn, scans
-    against the map, rates, jitter and latency.
+    """Compare a real log with a simulated one.
+
+    Compares the drift of odometry per metre and per turn, scans against the map, rates,
+    jitter and latency.
     """
     require("calibrate", what="compare")
     force: bool = others["force"]
@@ -80,6 +82,8 @@ def command(
         ]
         if truth is not None:
             poses = read_truth(truth, spec, choice, budget)
+            # A separate truth file may use another clock than the log; align it by the
+            # motion.
             both[0] = replace(
                 both[0], truth=poses.shifted(clock_offset(both[0].odometry, poses))
             )

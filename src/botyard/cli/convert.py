@@ -1,5 +1,6 @@
-"""``botyard convert``: a map of any format as an ArMap, a ROS map or a scenario; also
-in the forms of the old companion tools.
+"""``botyard convert``: convert maps of any format, also through AMRISim's old tools.
+
+Targets are ArMap, ROS map and scenario.
 """
 
 from __future__ import annotations
@@ -25,22 +26,27 @@ if TYPE_CHECKING:
     from botyard.model.scene import Scene
 
 TARGETS = (".map", ".yaml", ".yml")
+"""Suffixes of the files that convert can write."""
 TOOL_OK, TOOL_USAGE, TOOL_INPUT, TOOL_OUTPUT = 0, 1, 2, 3
-"""Exit statuses of the old converter (formats §6)."""
+"""Exit statuses of the original converter (formats §6)."""
 
 
 def _formats_help() -> str:
+    """Return the list of readable formats, for the help text."""
     from botyard.formats.registry import FORMATS
 
     rows = [f"  {f.name:<14}{' '.join(f.suffixes)}: {f.about}" for f in FORMATS]
-    return "\b\nFormats that are read:\n" + "\n".join(rows)
+    return "\b\nReadable formats:\n" + "\n".join(rows)
 
 
 class _Command(click.Command):
-    """Shows the formats below the options; they are looked up when somebody asks."""
+    """Command whose help lists the map formats.
+
+    It looks them up only when help is shown.
+    """
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table of formats."""
+        """Write the list of formats."""
         formatter.write("\n" + _formats_help().removeprefix("\b\n") + "\n")
 
 
@@ -59,29 +65,29 @@ class _Command(click.Command):
     type=click.FloatRange(0.0, 1.0),
     default=0.5,
     show_default=True,
-    help="Pixels darker than this are solid: 0 is black, 1 white.",
+    help="Pixels darker than this are obstacles: 0 is black, 1 white.",
 )
-@click.option("--invert", is_flag=True, help="Light pixels are solid.")
+@click.option("--invert", is_flag=True, help="Light pixels are obstacles.")
 @click.option(
     "--trace",
     is_flag=True,
-    help="Write pictures as lines (outlines) instead of points.",
+    help="Convert pictures to outlines instead of points.",
 )
 @click.option(
     "--planar/--degrees",
     default=None,
-    help="Coordinates of GeoJSON are metres, or longitude and latitude.",
+    help="Unit of GeoJSON coordinates: metres, or longitude and latitude.",
 )
 @click.option(
     "--topic",
     metavar="NAME",
-    help="Topic of the map in a bag. [default: the one called map, or the only one]",
+    help="Topic of the map in a bag. [default: map, or the only one]",
 )
 @click.option(
     "--to",
     "kind",
     type=click.Choice(["armap", "rosmap", "scenario"]),
-    help="Format of OUTPUT. [default: by its suffix]",
+    help="Format of OUTPUT. [default: from its suffix]",
 )
 @click.option(
     "--cell",
@@ -107,8 +113,8 @@ def command(
 ) -> int:
     """Convert a map, picture, drawing or world file.
 
-    OUTPUT is an ArMap (.map), a ROS map (.yaml, with its image beside it), or a
-    scenario (.yaml, --to scenario).
+    OUTPUT is an ArMap (.map), a ROS map (.yaml, with an image next to it), or a
+    scenario (.yaml with --to scenario).
     """
     from botyard.controllers.registry import is_controller
     from botyard.formats import armap, bitmap
@@ -134,7 +140,7 @@ def command(
     path = Path(target)
     kind = kind or kind_of(path)
     check_can_be_written("OUTPUT", path, force=force)
-    with telling(f"converting {source}; what is large takes a while"):
+    with telling(f"converting {source}; large files take a while"):
         read = read_source(find_map(source), options.budget)
         name = "" if read.suffix == ".zip" else format_of(read).name
         if kind == "armap" and name == "armap":
@@ -143,10 +149,13 @@ def command(
                 lambda: armap.write(
                     armap.read(read.name, options.budget), path, force=force
                 ),
-            )  # nothing of it is lost
+                # From ArMap to ArMap without the common scene, so that nothing is lost.
+            )
             return _done(path)
 
         if kind == "armap" and name == "bitmap" and not trace:
+            # An ArMap holds points, so pixels need no outlines unless --trace asks for
+            # them.
             scene = bitmap.read_points(read, options)
             world = None
         else:
@@ -160,8 +169,8 @@ def command(
             notes = write_scene(scene, path, kind=kind, cell=cell, force=force)
             if world is not None and world.robots:
                 notes.append(
-                    f"its {len(world.robots)} robots are left out: a map has "
-                    "none (--to scenario keeps them)"
+                    f"{len(world.robots)} robots are left out: a map cannot hold "
+                    "robots (--to scenario keeps them)"
                 )
 
     for note in notes:
@@ -170,19 +179,19 @@ def command(
 
 
 def kind_of(path: Path) -> str:
-    """The format that is meant by the suffix of a file to be written.
+    """Return the format that the suffix of an output file stands for.
 
     Raises
     ------
     CommandLineError
-        None is.
+        The suffix is unknown.
     """
     kind = {".map": "armap", ".yaml": "rosmap", ".yml": "rosmap"}.get(
         path.suffix.lower()
     )
     if kind is None:
         raise CommandLineError(
-            f'OUTPUT: expected a suffix out of {" ".join(TARGETS)}, found "{path.suffix}"'
+            f'OUTPUT: expected one of the suffixes {" ".join(TARGETS)}, found "{path.suffix}"'
         )
 
     return kind
@@ -196,13 +205,30 @@ def write_scene(
     cell: float | None = None,
     force: bool = False,
 ) -> list[str]:
-    """Write a map in the format of its suffix, or another `kind`; what the format
-    cannot hold is returned in words.
+    """Write a map as ArMap or ROS map.
+
+    Parameters
+    ----------
+    scene : Scene
+        The map.
+    path : Path
+        File to write.
+    kind : str
+        ``armap`` or ``rosmap``; empty: by the suffix of `path`.
+    cell : float, optional
+        Size of a cell of a ROS map, m.
+    force : bool
+        Replace a file that botyard did not write.
+
+    Returns
+    -------
+    list of str
+        Descriptions of everything that the format cannot hold.
 
     Raises
     ------
     CommandLineError, FormatError, WorldError
-        No such format; it cannot be written; too large a raster.
+        The format is unknown, the file cannot be written, or the raster is too large.
     """
     from botyard.formats import armap, rosmap
     from botyard.formats.armapscene import from_scene
@@ -213,6 +239,8 @@ def write_scene(
         _written(path, lambda: armap.write(made, path, force=force))
         return notes
 
+    # Maps in mm have resolutions far below a useful cell; 0.05 m is the usual cell in
+    # ROS.
     usual = scene.resolution if scene.resolution >= 0.03 else 0.05
     raster = rasterise(scene, cell or usual)
     _written(
@@ -231,13 +259,16 @@ def write_scene(
         ("areas", scene.areas),
         ("the home", scene.start),
         ("the position on Earth", scene.georeference),
-        ("what walls are to whom", scene.special_walls),
+        ("walls that only some sensors see", scene.special_walls),
     )
     left = [what for what, some in lost if some]
-    return [f"{', '.join(left)} are left out: a ROS map has none"] if left else []
+    return (
+        [f"{', '.join(left)} are left out: a ROS map cannot hold them"] if left else []
+    )
 
 
 def _written(path: Path, write: Callable[[], None]) -> None:
+    """Write a file; report errors of the system as FormatError."""
     try:
         write()
     except OSError as error:
@@ -245,12 +276,13 @@ def _written(path: Path, write: Callable[[], None]) -> None:
 
 
 def _done(path: Path) -> int:
+    """Print that a file was written; return the exit status."""
     click.echo(f"{path} written")
     return 0
 
 
-# -- the companion tools of AMRISim, with their options and exit statuses (formats §5,
-# §6; TOL-001 … TOL-003)
+# -- companion tools of AMRISim, with their options and exit statuses (formats §5, §6;
+# TOL-001 … TOL-003)
 
 _SINGLE_DASH = {"-resolution": "--resolution", "-color": "--color", "-help": "--help"}
 
@@ -276,7 +308,7 @@ _SINGLE_DASH = {"-resolution": "--resolution", "-color": "--color", "-help": "--
     default=1.0,
     show_default=True,
     metavar="MM",
-    help="mm a pixel.",
+    help="Size of a pixel, mm.",
 )
 @click.option(
     "-c",
@@ -284,7 +316,7 @@ _SINGLE_DASH = {"-resolution": "--resolution", "-color": "--color", "-help": "--
     "-color",
     type=int,
     metavar="N",
-    help="Only pixels whose planes add up to N. [default: dark ones]",
+    help="Only pixels whose colour planes add up to N. [default: dark pixels]",
 )
 @click.option("--invert", is_flag=True, help="Light pixels become points.")
 @FORCE
@@ -298,8 +330,11 @@ def bitmap_tool(
     force: bool,
     bare: str | None,
 ) -> int:
-    """Convert a PNM picture (or a PNG …) to the points of an ArMap: x to the right, y
-    up, dark pixels are obstacles.
+    """Convert a picture (PNM, PNG …) to points of an ArMap.
+
+    Dark pixels are obstacles.
+
+    The x axis points right, y up.
     """
     import numpy as np
 
@@ -333,7 +368,9 @@ def bitmap_tool(
                     image if image.mode in ("L", "RGB") else image.convert("RGB")
                 )
 
+            # The sum of three 8-bit planes needs more than 8 bits.
             total = planes if planes.ndim == 2 else planes.sum(axis=2, dtype=np.int16)
+            # Rows of a picture run downwards, the y axis of a map upwards.
             rows, columns = np.nonzero((total == color)[::-1])
             points = np.stack([columns, rows], axis=1).astype(np.float64) * size
             scene = Scene(name=source.stem, points=points, resolution=size)
@@ -362,10 +399,17 @@ def bitmap_tool(
 
 
 def _standard_input(budget: Budget) -> Source:
-    """What comes from a pipe, as much as is allowed."""
+    """Return the data from a pipe.
+
+    Raises
+    ------
+    MapError
+        There is more data than the limit allows.
+    """
     from botyard.formats.base import Source
     from botyard.formats.budget import Meter
 
+    # One byte more than allowed shows that the limit is exceeded.
     data = sys.stdin.buffer.read(budget.bytes + 1)
     Meter(budget, "standard input").check("bytes", len(data))
     return Source("standard input", data)
@@ -376,7 +420,7 @@ def _standard_input(budget: Budget) -> Source:
 @click.argument("map_name", metavar="OUT.map")
 @FORCE
 def saphira_tool(world_name: str, map_name: str, force: bool) -> int:
-    """Convert a Saphira world to a map: its lines, and its position as a RobotHome."""
+    """Convert a Saphira world to a map: its lines, and its position as RobotHome."""
     from botyard.formats import armap, saphira
     from botyard.formats.base import Options, read_source
 
@@ -393,8 +437,9 @@ def saphira_tool(world_name: str, map_name: str, force: bool) -> int:
 def saphira_lines_tool(
     world_name: str, map_name: str, out_name: str | None, force: bool
 ) -> int:
-    """Replace the lines of a map by those of a Saphira world; without OUT.map the map
-    itself is changed.
+    """Replace the lines of a map with the lines of a Saphira world.
+
+    Without OUT.map, the map itself is changed.
     """
     from dataclasses import replace
 
@@ -404,6 +449,7 @@ def saphira_lines_tool(
     lines = saphira.read(read_source(world_name), Options()).lines
     old = armap.read(map_name)
     first, *others = old.sources
+    # A map may hold several sensors' lines; the new lines replace all of them.
     made = replace(
         old,
         sources=(

@@ -1,5 +1,6 @@
-"""When the program itself fails: a trace in the log, a copy of the log that is kept,
-status 236 (CRS-001, CRS-005, CRS-006).
+"""Handling of internal errors: a log entry, a kept copy of the log, exit status 236.
+
+Covers CRS-001, CRS-005 and CRS-006 of the feature table.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ log = logging.getLogger("botyard")
 
 
 class Crash(BotyardError):
-    """The program has failed, which was told already."""
+    """Internal error that has already been logged."""
 
     exit_code = ExitCode.CRASH
 
@@ -32,31 +33,32 @@ class Crash(BotyardError):
 def crash_handler(
     logs: Logs, file: str | None, *, traces: bool = True, alone: bool = True
 ) -> Iterator[None]:
-    """Turn faults of the program into an entry of the log, a copy of the log file as
-    ``FILE-crash``, and a `Crash`.
+    """Turn internal errors into a log entry, a log copy ``FILE-crash``, and a `Crash`.
 
-    Errors that botyard raises on purpose, and the user's own interruptions, go through.
+    Errors that botyard raises on purpose, and interruptions by the user, pass through.
 
     Parameters
     ----------
     logs : Logs
-        Where entries go.
+        Receiver of the log entry.
     file : str, optional
         The log file.
     traces : bool
-        Fatal signals (a fault in compiled code) leave traces of all threads, in the log
-        file or on stderr.
+        Whether fatal signals (faults in compiled code) write stack traces of all
+        threads to
+        the log file or to stderr.
     alone : bool
-        Nobody looks after this process: fatal signals keep the log, and end with the
-        same status. Else the one that does so tells of them.
+        Whether this process has no supervisor. Fatal signals then keep the log and end
+        the
+        process with the same status; otherwise the supervisor reports them.
 
     Raises
     ------
     Crash
-        In place of what nobody expected.
+        In place of an unexpected exception.
     """
     with contextlib.ExitStack() as stack:
-        # else somebody debugs this process
+        # If faulthandler is already on, the user is debugging this process.
         if not faulthandler.is_enabled():
             if alone:
                 from botyard.native.fatal import (
@@ -80,7 +82,7 @@ def crash_handler(
             raise
         except Exception as error:
             log.critical(
-                "internal error in botyard %s; please report it with what follows",
+                "internal error in botyard %s; please report it together with the following trace",
                 __version__,
                 exc_info=True,
             )
@@ -93,10 +95,14 @@ def crash_handler(
 
 
 def _trace_fatal_signals(stack: contextlib.ExitStack, file: str | None) -> None:
+    """Write stack traces on fatal signals to the log file or to stderr."""
     target: IO[Any] = sys.stderr
     with contextlib.suppress(
-        OSError, ValueError, AttributeError
-    ):  # stderr may be no file
+        OSError,
+        ValueError,
+        AttributeError,
+        # stderr may have no file descriptor, for example under a test runner.
+    ):
         if file is not None:
             target = stack.enter_context(open_own(file, append=True))
         faulthandler.enable(target)

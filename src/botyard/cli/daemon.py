@@ -1,5 +1,6 @@
-"""``--daemonize``: the simulator goes on in the background, and the command ends when
-it is ready (CLI-019).
+"""``--daemonize``: run the simulator in the background (CLI-019).
+
+The command ends when the simulator is ready.
 """
 
 from __future__ import annotations
@@ -14,30 +15,31 @@ from botyard.errors import DaemonError
 from botyard.processes.interpreter import python_command
 
 LOG_FILE = "botyard.log"
-"""Where a simulator in the background logs to if nothing else is said."""
+"""Default log file of a simulator in the background."""
 
 
 def daemonize(args: Sequence[str], log_file: str | None) -> int:
-    """Start the same command line as a process of its own, without a terminal, and wait
-    until it is ready.
+    """Start the same command line as a process without a terminal, and wait until it is
+    ready.
 
     Parameters
     ----------
     args : sequence of str
-        The command line of ``botyard run``.
+        Command line of ``botyard run``.
     log_file : str, optional
-        The log file that it names.
+        Log file that the command line names.
 
     Returns
     -------
     int
-        0, or the status of a simulator that has ended before it was ready.
+        0, or the exit status of a simulator that ended before it was ready.
 
     Raises
     ------
     DaemonError
         The process cannot be started.
     """
+    # The last option wins, so the new process does not daemonize again.
     kept = [*args, "--no-daemonize", "--noninteractive"]
     if log_file is None:
         kept += ["--log-file", LOG_FILE]
@@ -53,7 +55,7 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
             )
         except OSError as error:
             raise DaemonError(
-                f"--daemonize: no process can be started: {error.strerror}"
+                f"--daemonize: cannot start a process: {error.strerror}"
             ) from None
 
         assert process.stdout is not None
@@ -62,12 +64,12 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
                 click.echo(line, nl=False)
                 if "ready" in line:
                     click.echo(
-                        "botyard goes on in the background as process "
+                        "botyard runs in the background as process "
                         f"{process.pid}; its log is {log_file or LOG_FILE}"
                     )
                     return 0
         except BaseException:
-            # who does not wait for it does not want it
+            # A user who interrupts the start does not want the simulator.
             process.terminate()
             raise
 

@@ -1,4 +1,4 @@
-"""``botyard discover``: simulators and robots in the network."""
+"""``botyard discover``: find simulators and robots in the network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from botyard.processes.slow_notice import telling
     type=click.FloatRange(0.1, 60),
     default=2.0,
     show_default=True,
-    help="How long to listen.",
+    help="Time to wait for answers, s.",
 )
 @click.option(
     "-p",
@@ -31,19 +31,22 @@ from botyard.processes.slow_notice import telling
 @click.option(
     "--no-probe",
     is_flag=True,
-    help="Only list computers; do not connect to their robots.",
+    help="Only list computers, do not connect to their robots.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(seconds: float, port: int, no_probe: bool, as_json: bool) -> None:
-    """Find computers that serve robots (real ones, AMRISim, botyard), and the robots
-    behind their ports.
+    """Find computers that serve robots, and the robots behind their ports.
+
+    Finds real robots, AMRISim and botyard.
     """
     with telling(
-        f"listening for {seconds:g} s to who answers", after=3.0
-    ):  # the usual time needs no word
+        f"waiting {seconds:g} s for answers",
+        after=3.0,
+        # The default time is short enough to need no progress message.
+    ):
         hosts = find_hosts(seconds)
 
-    with telling("asking the computers that have answered for their robots"):
+    with telling("asking the computers found for their robots"):
         found = {host: [] if no_probe else probe(host, first=port) for host in hosts}
     if as_json:
         listed = {
@@ -63,8 +66,8 @@ def command(seconds: float, port: int, no_probe: bool, as_json: bool) -> None:
 
     if not hosts:
         raise PeerError(
-            "nobody answered; robots that listen on this machine only are found "
-            "from this machine only"
+            "no computer answered; robots that listen on the loopback address "
+            "are found only from their own computer"
         )
 
     for host, robots in found.items():

@@ -1,4 +1,4 @@
-"""``botyard doctor``: what this installation can do, what it lacks, and how to get it."""
+"""``botyard doctor``: check this installation and show how to add missing parts."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ _MARKS: Final = {"ok": "ok  ", "warn": "–   ", "bad": "BAD "}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that was looked at.
+    """Result of one check.
 
     Attributes
     ----------
     state : str
-        ``ok``, ``warn`` (something is not there that not everybody needs) or ``bad``
-        (botyard cannot work so).
+        ``ok``, ``warn`` (an optional part is missing) or ``bad`` (botyard cannot work).
     text : str
-        What was found, and what to do.
+        Result, and the remedy.
     """
 
     state: str
@@ -41,12 +40,13 @@ class Finding:
 
 
 def _of_python() -> Iterator[Finding]:
+    """Check the version of Python and the required packages."""
     version = platform.python_version()
     good = sys.version_info >= (3, 11)
     yield Finding(
         "ok" if good else "bad",
         f"Python {version} on {platform.platform()}"
-        + ("" if good else ": 3.11 or newer is needed"),
+        + ("" if good else ": expected 3.11 or newer"),
     )
     for name in ("numpy", "click", "starlette", "uvicorn", "msgspec"):
         try:
@@ -58,6 +58,7 @@ def _of_python() -> Iterator[Finding]:
 
 
 def _of_extras() -> Iterator[Finding]:
+    """Check the optional packages."""
     for name, extra in EXTRAS.items():
         if is_installed(name):
             yield Finding("ok", f"{name}: {extra.purpose}")
@@ -70,6 +71,9 @@ def _of_extras() -> Iterator[Finding]:
 
 
 def _of_kernels() -> Iterator[Finding]:
+    """Check how the kernels run: compiled in advance, compiled on first use, or in
+    Python.
+    """
     from botyard.engine.kernels.jit import PACKAGE
     from botyard.native.cache import cache_root
     from botyard.native.packages import mode
@@ -84,7 +88,7 @@ def _of_kernels() -> Iterator[Finding]:
     if chosen == "python":
         yield Finding(
             "warn",
-            "the compiler is off: kernels run as Python functions, which is slow",
+            "compilation is off: kernels run as Python functions, which is slow",
         )
         return
 
@@ -92,9 +96,11 @@ def _of_kernels() -> Iterator[Finding]:
         rest = (
             ""
             if library().is_whole
-            else "; others are compiled when first used (all ahead: make kernels)"
+            else "; others are compiled on first use (make kernels compiles all in advance)"
         )
-        yield Finding("ok", f"kernels come compiled for {library().target}{rest}")
+        yield Finding(
+            "ok", f"kernels are shipped compiled for {library().target}{rest}"
+        )
         return
 
     why = library().why_not or "compiled kernels were built from other sources"
@@ -114,8 +120,8 @@ def _of_kernels() -> Iterator[Finding]:
     if not folder.is_absolute():
         yield Finding(
             "warn",
-            f"{why}, and there is no home folder: kernels are compiled anew in "
-            "each run; set NUMBA_CACHE_DIR",
+            f"{why}, and there is no home folder: each run compiles the kernels "
+            "again; set NUMBA_CACHE_DIR",
         )
         return
 
@@ -135,26 +141,31 @@ def _of_kernels() -> Iterator[Finding]:
     except OSError as error:
         yield Finding(
             "warn",
-            f"{folder} cannot be written ({error.strerror}): kernels are compiled anew in each run",
+            f"cannot write to {folder} ({error.strerror}): each run compiles the kernels again",
         )
 
 
 def _of_page() -> Iterator[Finding]:
+    """Check that the browser page is built."""
     static = Path(__file__).parents[1] / "ui" / "static" / "index.html"
     if static.is_file():
         yield Finding("ok", "the page is built")
     else:
         yield Finding(
             "warn",
-            "the page is not built: make web builds it in a checkout; wheels have it",
+            "the page is not built: run make web in a checkout; wheels contain it",
         )
 
 
 def _of_ports(first: int, count: int) -> Iterator[Finding]:
+    """Check that the ports of the page and of the first robots are free."""
     for port in (8100, *range(first, first + count)):
         with socket.socket() as probe:
             try:
                 if os.name == "posix":
+                    # Without this option, a port whose connections closed shortly
+                    # before seems in use. On Windows, the same option would allow two
+                    # servers on one port.
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(("127.0.0.1", port))
             except OSError as error:
@@ -169,6 +180,7 @@ def _of_ports(first: int, count: int) -> Iterator[Finding]:
 
 
 def _of_ros() -> Iterator[Finding]:
+    """Report the environment of ROS."""
     for name in (
         "ROS_MASTER_URI",
         "ROS_DISTRO",
@@ -184,7 +196,7 @@ def _of_ros() -> Iterator[Finding]:
 
 
 def findings(first: int = 8101, count: int = 2) -> Iterator[tuple[str, Finding]]:
-    """Everything that is looked at, with the name of its part."""
+    """Yield the results of all checks, each with the name of its section."""
     for part, found in (
         ("Python", _of_python()),
         ("kernels", _of_kernels()),
@@ -206,10 +218,13 @@ def findings(first: int = 8101, count: int = 2) -> Iterator[tuple[str, Finding]]
     show_default=True,
     help="TCP port of the first robot.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As JSON, one object a line.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, one object per line."
+)
 def command(port: int, as_json: bool) -> int:
-    """Look at this installation: what it can do, what it lacks, and how to get it. Ends
-    with 0 if botyard can work.
+    """Check this installation: features, missing parts and how to add them.
+
+    Exits with 0 if botyard can work.
     """
     bad = False
     if not as_json:

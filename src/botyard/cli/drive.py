@@ -1,6 +1,4 @@
-"""``botyard drive HOST:PORT``: drive a robot from the keyboard; any robot that speaks
-the Pioneer protocol.
-"""
+"""``botyard drive HOST:PORT``: drive any Pioneer-protocol robot from the keyboard."""
 
 from __future__ import annotations
 
@@ -20,21 +18,21 @@ from botyard.names import shown
 from botyard.processes.slow_notice import telling
 
 SPEED_STEP = 50
-"""mm/s for one press of an arrow key."""
+"""Change of speed per press of an arrow key, mm/s."""
 TURN_STEP = 10
-"""deg/s for one press of an arrow key."""
-HELP = "arrows drive and turn   space stops   e motors on   x motors off   b bye (q)"
+"""Change of turn rate per press of an arrow key, deg/s."""
+HELP = "arrows drive and turn   space stops   e motors on   x motors off   q quit"
 
 
 class Pilot:
-    """Turns keys into commands.
+    """Translation of keys into commands.
 
     Parameters
     ----------
     robot : PioneerClient
         The robot.
     max_speed, max_turn : int
-        Largest commands, mm/s and deg/s.
+        Maximum commands, mm/s and deg/s.
     """
 
     def __init__(self, robot: PioneerClient, max_speed: int, max_turn: int) -> None:
@@ -43,7 +41,7 @@ class Pilot:
         self.speed = self.turn = 0
 
     def press(self, key: str) -> bool:
-        """Obey a key; False when it says goodbye."""
+        """Execute the command of a key; return False if the key ends the program."""
         if key in ("q", "b", "\x1b", "\x03", "\x04"):
             return False
         if key in ("up", "down", "w", "s"):
@@ -69,11 +67,12 @@ class Pilot:
 
 
 def _limited(value: int, limit: int) -> int:
+    """Return a value limited to ±limit."""
     return max(-limit, min(limit, value))
 
 
 def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
-    """What the terminal shows."""
+    """Return the contents of the terminal."""
     table = Table.grid(padding=(0, 2))
     table.add_row(
         "pose",
@@ -81,8 +80,8 @@ def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
     )
     table.add_row(
         "speed",
-        f"{robot.vel_mm_s:z5.0f} mm/s   {robot.rot_vel_deg_s:z6.1f} °/s   wanted "
-        f"{pilot.speed} mm/s, {pilot.turn} °/s",
+        f"{robot.vel_mm_s:z5.0f} mm/s   {robot.rot_vel_deg_s:z6.1f} °/s   "
+        f"command {pilot.speed} mm/s, {pilot.turn} °/s",
     )
     state = Text(
         "motors on" if robot.motors_on else "motors OFF (press e)",
@@ -113,8 +112,9 @@ def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """``HOST:PORT``, ``HOST`` or ``:PORT`` or just a port number; default
-    127.0.0.1:8101.
+    """Parse ``HOST:PORT``, ``HOST``, ``:PORT`` or a port number.
+
+    Default 127.0.0.1:8101.
 
     Raises
     ------
@@ -136,13 +136,14 @@ def parse_address(text: str) -> tuple[str, int]:
 
 @click.command("drive")
 @click.argument("address", default="127.0.0.1:8101", metavar="[HOST:PORT]")
-@click.option("--laser/--no-laser", default=True, help="Ask for laser scans.")
+@click.option("--laser/--no-laser", default=True, help="Request laser scans.")
 def command(address: str, laser: bool) -> None:
-    """Drive a robot with the arrow keys; shows pose, sonar and stall live. Works with
-    any Pioneer-protocol robot.
+    """Drive a robot with the arrow keys; show pose, sonar and stall live.
+
+    Works with any Pioneer-protocol robot.
     """
     if not sys.stdin.isatty():
-        raise CommandLineError("drive needs a terminal for its keys")
+        raise CommandLineError("drive: expected a terminal on standard input")
     host, port = parse_address(address)
     console = Console()
     with contextlib.ExitStack() as stack:
@@ -163,4 +164,5 @@ def command(address: str, laser: bool) -> None:
                 live.update(panel(robot, pilot), refresh=True)
 
         robot.stop()
+        # Give the stop command time to reach the robot before the connection closes.
         robot.update(0.5)

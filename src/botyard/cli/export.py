@@ -1,4 +1,4 @@
-"""``botyard export``: a recording as a table."""
+"""``botyard export``: convert a recording to a table."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from botyard.processes.slow_notice import telling
 @max_read_option
 @FORCE
 def command(source: str, target: str, max_read: tuple[str, ...], force: bool) -> int:
-    """Write a recording of --record as a table with a row for each time and robot:
-    .csv, .parquet, .arrow.
+    """Write a recording of --record as a table: .csv, .parquet or .arrow.
+
+    The table has one row per time and robot.
     """
     from botyard.recording.arrays import load
     from botyard.recording.table import NEED_PYARROW, SUFFIXES, export
@@ -32,7 +33,7 @@ def command(source: str, target: str, max_read: tuple[str, ...], force: bool) ->
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise CommandLineError(
-            f'OUTPUT: expected a suffix out of {" ".join(SUFFIXES)}, found "{path.suffix}"'
+            f'OUTPUT: expected one of the suffixes {" ".join(SUFFIXES)}, found "{path.suffix}"'
         )
 
     if suffix in NEED_PYARROW:
@@ -47,6 +48,7 @@ def command(source: str, target: str, max_read: tuple[str, ...], force: bool) ->
                 f"OUTPUT: {shown(target)}: {error.strerror or error}"
             ) from None
 
+    # A damaged recording still gives a table of its intact part.
     for problem in run.problems:
         click.echo(f"{shown(source)}: {shown(problem, 500)}", err=True)
     click.echo(f"{shown(target)}: {rows} rows")

@@ -1,6 +1,4 @@
-"""``botyard interfaces``: how programs and people reach a simulator, whoever has made
-it.
-"""
+"""``botyard interfaces``: list the interfaces of botyard and of other packages."""
 
 from __future__ import annotations
 
@@ -13,8 +11,9 @@ from botyard.cli.listing import print_table
 @click.command("interfaces")
 @click.argument("names", nargs=-1)
 def command(names: tuple[str, ...]) -> None:
-    """List the interfaces (or the options of those NAMED), of botyard and of other
-    packages; botyard run --interface NAME starts one.
+    """List all interfaces, or the options of the NAMED ones.
+
+    Includes interfaces of other packages. botyard run --interface NAME starts one.
     """
     if not names:
         print_table(

@@ -1,23 +1,22 @@
-"""Ctrl-C, at any moment: one line, status 130, and no trace; 0 and no word once the
-simulator has said that it is ready.
+"""Handling of Ctrl-C (SIGINT) and SIGTERM in every phase of the program.
 
-Imports next to nothing, because it is there before everything else. The program is told
-in three ways, one after the other:
+The program ends with one line and status 130. A ready simulator ends silently with 0.
+The module imports almost nothing, because it is loaded before everything else. There
+are three phases:
 
-* Until a command begins, the process ends at once: there is nothing to tidy up.
-* A command gets `Interrupted` raised in the main thread, or, in an event loop
-  (`run_loop`), the loop's task is cancelled. Whatever comes of that, an error on the
-  way out, or an end that looks like a good one, `main` says that it was an
-  interruption. Whoever swallows it, or sits in C code that does not come back, has
-  `SHUTDOWN_GRACE_S` seconds: then a thread ends the process.
-* A simulator that is ready ends in its own way (`ready`), for good: later signals ask
-  for the same again. What keeps its event loop from coming to that is ended: by a
-  second signal, and, if it is one and the same call of a controller, after
-  `SHUTDOWN_GRACE_S` without one. The controller ends as by a crash, and the simulator
-  then in its own way; one that stays all the same ends with the process.
+* Before a command starts, the process ends at once: there is nothing to clean up.
+* During a command, `Interrupted` is raised in the main thread, or the task of the event
+  loop (`run_loop`) is cancelled. Whatever the command then does, `main` reports an
+  interruption. If the command swallows the exception, or is stuck in C code, a thread
+  ends the process after `SHUTDOWN_GRACE_S`.
+* A ready simulator (`ready`) shuts down in an orderly manner; later signals ask for the
+  same again. A call that blocks its event loop is ended by a second signal. A call of a
+  controller that blocks it longer than `SHUTDOWN_GRACE_S` is ended without one: the
+  controller ends as after a crash, and the simulator then shuts down. If the call still
+  does not return, the process ends.
 
-Signals wake a thread through a pipe, so that this holds while the main thread is in C
-code, too.
+Signals wake a thread through a pipe, because Python runs signal handlers only when the
+main thread is not in C code.
 """
 
 from __future__ import annotations
@@ -35,89 +34,103 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 T = TypeVar("T")
 
 STATUS: Final = 130
-"""Exit status after Ctrl-C, as shells have it."""
+"""Exit status after Ctrl-C: 128 + SIGINT, the convention of shells."""
 SHUTDOWN_GRACE_S: Final = 3.0
-"""Grace period for an interrupted command to clean up, s."""
+"""Time that an interrupted command has to clean up, s."""
 REPEAT_WINDOW_S: Final = 0.5
-"""Signals within this time, s, count as the first one (a terminal and a supervisor both
-send it); a later one ends the process at once.
+"""Time within which further signals count as the same interruption, s.
+
+A terminal and a supervisor may both send one. A later signal ends the process at once.
 """
 LINE: Final = "botyard: interrupted\n"
+"""Message after an interruption."""
 
 
 class Interrupted(BaseException):
-    """Ctrl-C, in the main thread. No `Exception`, so that nobody takes it for an error
-    that can be handled.
+    """Ctrl-C, raised in the main thread.
+
+    It is not an `Exception`, so that no handler of ordinary errors swallows it.
     """
 
 
 class Held(Protocol):
-    """A call that the main thread is in, and that may keep the simulator from ending."""
+    """Call that the main thread is in, and that may keep the simulator from ending."""
 
     @property
     def frame(self) -> FrameType:
-        """The caller's frame: the same one as long as the call is the same."""
+        """Frame of the caller; it stays the same object during one call."""
 
     @property
     def what(self) -> str:
-        """What is called, in words."""
+        """Description of the called function, for messages."""
 
     @property
     def error(self) -> BaseException:
-        """What ends it, and it alone, when it is raised there."""
+        """Exception that ends this call, and only this call, when raised in it."""
 
 
 class _Interrupts:
-    """The state of this process."""
+    """State of signal handling in this process."""
 
     def __init__(self) -> None:
         self.has_begun = False
         self.is_final = False
-        """Signals do what they do for good: the simulator is ready, or another part has
-        taken them over.
+        """Whether the handling is final: the simulator is ready, or another part has
+        taken over.
         """
         self.raises = False
-        """`Interrupted` is raised in the main thread, once."""
+        """Whether the next signal raises `Interrupted` in the main thread."""
         self.action: Callable[[], None] = self.end
-        """What the first signal does, in any thread; what is settled is done at each.
+        """Function that the first signal calls, in any thread.
+
+        In the final state, every signal.
         """
         self.since: float | None = None
-        """When the first one came (`time.monotonic`)."""
+        """Time of the first signal (`time.monotonic`), s."""
         self.status, self.line = STATUS, LINE
-        """With what to end after it."""
+        """Exit status and message after an interruption."""
         self.held: Callable[[FrameType | None], Held | None] = lambda _frame: None
-        """Finds the call that a thread is in, by its present frame."""
+        """Function that finds the call that a thread is in, given the thread's current
+        frame.
+        """
         self.is_heard = True
-        """The event loop of a simulator that is ready has come to ending it; or there
-        is none.
+        """Whether the event loop of a ready simulator has received the request to end.
+
+        True also if there is no such loop.
         """
         self.is_watched = False
-        """A thread sees signals when they come: Python's handler comes late while the
-        main thread is in C code.
+        """Whether a thread sees signals as they arrive.
+
+        Python's own handler runs late while the main thread is in C code.
         """
         self._asked: float | None = None
-        """When a simulator that is ready was first asked to end (`time.monotonic`)."""
+        """Time of the first request to a ready simulator to end (`time.monotonic`), s.
+        """
         self._frame: FrameType | None = None
-        """Of the call that the main thread was in then, or that it was told to leave.
+        """Frame of the call that the main thread was in at that time, or was asked to
+        leave.
         """
         self._look_at: float | None = None
-        """When the watching thread looks whether the loop has come to it."""
+        """Time at which the watching thread checks whether the loop has received the
+        request.
+        """
         self._insists = ""
-        """What the main thread is to end: the ``call`` that it is in, or ``all``."""
+        """Scope that the main thread must end: its current ``call``, or ``all``."""
         self._is_told = False
-        """The main thread was told to leave its call."""
+        """Whether the main thread was asked to leave its call."""
         self._is_raised = False
-        """`Interrupted` was raised in it."""
+        """Whether `Interrupted` was raised in the main thread."""
         self.pokes = 0
-        """Signals that this process has sent to its main thread, and that count as
-        none.
+        """Number of signals that this process sent to its own main thread.
+
+        These do not count.
         """
         self._lock = threading.RLock()
         self._printing = threading.RLock()
         self._is_printed = False
 
     def on_signal(self, number: int, frame: FrameType | None = None) -> None:
-        """Python's handler, in the main thread."""
+        """Handle a signal in the main thread (Python's signal handler)."""
         if not (self.is_final and self.is_watched):
             self.note(number)
         if self.is_final:
@@ -127,8 +140,10 @@ class _Interrupts:
             raise Interrupted
 
     def note(self, number: int) -> None:
-        """A signal has come; before all is settled called twice for each, in the main
-        thread and in the one that watches.
+        """Register a signal.
+
+        Before the final state, this runs twice per signal: in the main thread and in
+        the watching thread.
         """
         now = time.monotonic()
         if self.is_final:
@@ -145,7 +160,9 @@ class _Interrupts:
             is_first = self.since is None
             if is_first:
                 self.since = now
-                if number == signal.SIGTERM:  # who sends that wants no word
+                # The sender of SIGTERM is a program (init, container runtime): it wants
+                # no message.
+                if number == signal.SIGTERM:
                     self.status, self.line = 0, ""
 
         if is_first:
@@ -154,8 +171,9 @@ class _Interrupts:
             self.end()
 
     def left(self) -> float | None:
-        """How long the watching thread waits for the next signal before it looks
-        (`look`), s; None: for ever.
+        """Return the time until the watching thread must check (`look`), s.
+
+        None: no limit.
         """
         if self.is_final:
             at = None if self.is_heard else self._look_at
@@ -165,26 +183,29 @@ class _Interrupts:
         return None if at is None else max(0.0, at - time.monotonic())
 
     def look(self) -> None:
-        """In the watching thread: the time is over in which the process should have
-        ended, or the event loop should have come to it.
+        """Handle an expired deadline (watching thread).
+
+        The process should have ended by now, or its event loop should have received the
+        request.
         """
         if not self.is_final:
             self.end()
         self._look_at = None
         held = self._held()
+        # Another call than before: the loop makes progress, only slowly.
         if held is None or held.frame is not self._frame:
             return
         if self._is_told:
             self.line = (
                 f"botyard: {held.what} does not return: the process ends "
-                "at once, and what it had open is not complete\n"
+                "now, and open files may be incomplete\n"
             )
             self.end()
 
         self._insist("call")
 
     def _held(self) -> Held | None:
-        """The call that keeps the main thread from its event loop."""
+        """Return the call that keeps the main thread from its event loop."""
         return (
             None
             if self.is_heard
@@ -194,22 +215,27 @@ class _Interrupts:
         )
 
     def _remember(self, held: Held | None) -> None:
+        """Remember the frame of a call, to recognise the same call later."""
         self._frame = None if held is None else held.frame
 
     def _insist(self, on: str) -> None:
-        """Let the main thread end what holds it up."""
+        """Make the main thread end the call that blocks it."""
         self._insists, self._is_told = on, True
         self._remember(self._held())
         if self.is_watched:
             self._look_at = time.monotonic() + SHUTDOWN_GRACE_S
             self.pokes += 1
             signal.pthread_kill(
-                threading.main_thread().ident or 0, signal.SIGINT
-            )  # that also ends what waits
+                threading.main_thread().ident or 0,
+                signal.SIGINT,
+                # A signal to the thread itself also interrupts a blocking system call.
+            )
 
     def _end_what_holds(self, frame: FrameType | None) -> None:
-        """In the main thread, between two instructions of Python: raise there what ends
-        it, if that is wanted.
+        """Raise an exception in the blocking call, if the watching thread has asked for
+        it.
+
+        Runs in the main thread, between two bytecode instructions.
         """
         on, self._insists = self._insists, ""
         if not on or self.is_heard:
@@ -229,15 +255,17 @@ class _Interrupts:
         os._exit(self.status)
 
     def say(self) -> None:
-        """Write the line, once."""
-        # who ends the process waits for another thread that writes the line
+        """Write the message, once."""
+        # The lock makes a thread that ends the process wait until another one has
+        # finished writing the message.
         with self._printing, contextlib.suppress(OSError, ValueError, AttributeError):
             if self._is_printed:
                 return
             self._is_printed = True
             text = (
                 "\r\x1b[K\x1b[?25h" if sys.stderr.isatty() else ""
-            )  # a line of progress goes, the cursor comes back
+                # Erase a progress line and show the cursor again.
+            )
             os.write(2, (text + self.line).encode())
 
 
@@ -245,8 +273,9 @@ _state: Final = _Interrupts()
 
 
 def begin() -> None:
-    """Take Ctrl-C over, before anything else is done. A signal that whoever has started
-    us had blocked comes now.
+    """Take over Ctrl-C, before anything else runs.
+
+    A signal that the parent process had blocked is delivered now.
     """
     _state.has_begun = True
     if os.name == "posix":
@@ -266,14 +295,14 @@ def begin() -> None:
 
 
 def _watch(read: int) -> None:
-    """Thread: act on signals also while the main thread does not come to it, and see to
-    the time limit.
-    """
+    """Handle signals while the main thread cannot, and check deadlines (thread)."""
     import select
 
     if hasattr(
-        signal, "pthread_sigmask"
-    ):  # the main thread is to get them: only there they end what waits
+        signal,
+        "pthread_sigmask",
+        # Signals must go to the main thread: only there they interrupt blocking calls.
+    ):
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 
     while True:
@@ -281,6 +310,7 @@ def _watch(read: int) -> None:
             _state.look()
             continue
 
+        # `set_wakeup_fd` writes one byte, the signal's number, per signal.
         for number in os.read(read, 64):
             if _state.pokes:
                 _state.pokes -= 1
@@ -289,15 +319,19 @@ def _watch(read: int) -> None:
 
 
 def command() -> None:
-    """A command begins: from now on it is told, and may tidy up."""
+    """Mark the start of a command: from now on, it is interrupted by an exception."""
     if not _state.has_begun:
         return
     before = sys.unraisablehook
 
     def unraisable(found: Any) -> None:
         if not isinstance(
-            found.exc_value, Interrupted
-        ):  # raised where Python cannot hand it on; the time limit counts
+            found.exc_value,
+            Interrupted,
+            # An `Interrupted` raised in a destructor is lost; the deadline still ends
+            # the
+            # process.
+        ):
             before(found)
 
     sys.unraisablehook = unraisable
@@ -305,39 +339,39 @@ def command() -> None:
 
 
 def _no_action() -> None:
-    """What is done besides raising."""
+    """Do nothing; the exception in the main thread is enough."""
 
 
 def terminate_too() -> None:
-    """SIGTERM does the same, without a word and with status 0."""
+    """Treat SIGTERM like Ctrl-C, but without a message and with status 0."""
     if _state.has_begun:
         signal.signal(signal.SIGTERM, _state.on_signal)
 
 
 def hand_over() -> None:
-    """Another part takes signals over for good, by handlers of its own."""
+    """Leave signals to another part of the program, which has its own handlers."""
     _state.action, _state.is_final = _no_action, True
 
 
 def is_own_program() -> bool:
-    """Whether this process is the command line's own, and no program that calls
-    `botyard.cli.main.main`.
+    """Return whether this process is the command line, not a program that calls its
+    `main`.
     """
     return _state.has_begun
 
 
 def was_interrupted() -> bool:
-    """Whether a signal has come to end the program before the simulator was ready."""
+    """Return whether a signal asked the program to end before the simulator was ready."""
     return _state.since is not None
 
 
 @contextlib.contextmanager
 def during(action: Callable[[], None]) -> Iterator[None]:
-    """Call `action` at the first signal instead, in any thread, until the block is
-    left, or all is settled.
+    """Call `action` at the first signal instead, until the block ends or `ready` takes
+    over.
 
-    `action` may not raise. Where `begin` was not called, Ctrl-C is taken over for so
-    long.
+    `action` may run in any thread and must not raise. Without an earlier `begin`,
+    Ctrl-C is taken over for the duration of the block.
     """
     before, raises = _state.action, _state.raises
     old: Any = None
@@ -354,16 +388,18 @@ def during(action: Callable[[], None]) -> Iterator[None]:
 
 
 def run_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run an event loop with one task, which Ctrl-C cancels; like ``asyncio.run``.
+    """Run a coroutine in an event loop, like ``asyncio.run``; Ctrl-C cancels it.
 
     Raises
     ------
     Interrupted
-        It was.
+        Ctrl-C was pressed.
     """
     with contextlib.closing(
         work
-    ):  # also if Ctrl-C comes during the import: no warning that it was never awaited
+        # If Ctrl-C arrives before the start, closing avoids the warning "never
+        # awaited".
+    ):
         import asyncio
 
         async def guarded() -> T:
@@ -382,17 +418,19 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _soon(loop: Any, action: Callable[[], object]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop has ended
+    """Schedule a function in an event loop from any thread."""
+    # The loop is already closed.
+    with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(action)
 
 
 def check() -> None:
-    """Let nobody go on who has been interrupted, whoever swallowed it.
+    """Stop an interrupted program, even if its code has swallowed the exception.
 
     Raises
     ------
     Interrupted
-        It was.
+        The program was interrupted.
     """
     if was_interrupted() and not _state.is_final:
         raise Interrupted
@@ -402,21 +440,21 @@ def ready(
     stop: Callable[[], object],
     held: Callable[[FrameType | None], Held | None] = lambda _frame: None,
 ) -> None:
-    """The simulator is up: from now on, SIGINT and SIGTERM make the running event loop
-    call `stop`, and nothing else.
+    """Mark the simulator as ready: SIGINT and SIGTERM now call `stop` in its event
+    loop.
 
     Parameters
     ----------
     stop : callable
-        Ends the simulator.
+        Function that shuts down the simulator.
     held : callable
-        Finds the call of a user's code that a thread is in, by its present frame. If it
-        keeps the loop from ending, it is ended.
+        Function that finds the call of user code that a thread is in, given its current
+        frame. A call that keeps the loop from ending is ended.
 
     Raises
     ------
     Interrupted
-        It was interrupted before.
+        A signal arrived before.
     """
     import asyncio
 
@@ -436,7 +474,7 @@ def ready(
 
 
 def leave(status: int) -> NoReturn:
-    """End the program with a status; signals have nothing to interrupt any more."""
+    """End the program with a status; later signals are ignored."""
     _state.is_heard = True
     if _state.has_begun:
         if was_interrupted() and not _state.is_final:
@@ -459,8 +497,9 @@ def leave_interrupted() -> NoReturn:
 
 
 def _ignore() -> None:
-    """Nothing is left to be interrupted; ignored signals stay so while Python ends,
-    others would end it in the middle of that.
+    """Ignore signals while Python shuts down.
+
+    A signal at this stage would end the process in the middle of its cleanup.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

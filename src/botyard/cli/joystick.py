@@ -1,5 +1,6 @@
-"""``--joystick``: the keys of the simulator's terminal are the joystick of one robot,
-for its client to read or to drive by.
+"""``--joystick``: use the terminal's keys as the joystick of one robot.
+
+The robot's client reads the joystick, or lets the robot drive by it.
 """
 
 from __future__ import annotations
@@ -9,20 +10,20 @@ from collections.abc import Callable
 from botyard.sim.simulation import Robot
 
 STEP = 0.1
-"""How far one press of an arrow key moves the stick."""
-HELP = "joystick: arrows move the stick and hold button 1, space lets go, j presses button 2"
+"""Change of the stick's position per press of an arrow key; full deflection is 1."""
+HELP = "joystick: arrows move the stick and hold button 1, space releases it, j toggles button 2"
 
 
 class KeyJoystick:
-    """Turns keys into a joystick; to be called before every step.
+    """Translation of keys into a joystick; call `act` before every step.
 
     Parameters
     ----------
     robot : Robot
-        The robot that the joystick is plugged into.
+        Robot that the joystick is plugged into.
     read : callable
-        Keys pressed since the last call, as `botyard.cli.keyboard.Keyboard.read` gives
-        them.
+        Return the keys pressed since the last call, as
+        `botyard.cli.keyboard.Keyboard.read`.
     """
 
     def __init__(self, robot: Robot, read: Callable[[], list[str]]) -> None:
@@ -30,13 +31,14 @@ class KeyJoystick:
         self._read = read
 
     def act(self) -> None:
-        """Obey the keys."""
+        """Move the stick according to the keys."""
         stick = self._stick
         for key in self._read():
             dx = {"left": -STEP, "right": STEP}.get(key, 0.0)
             dy = {"up": STEP, "down": -STEP}.get(key, 0.0)
             if dx or dy:
                 stick.set(
+                    # Rounding keeps repeated steps of 0.1 from drifting off zero.
                     round(stick.x + dx, 3),
                     round(stick.y + dy, 3),
                     stick.throttle,

@@ -1,4 +1,4 @@
-"""Keys from a terminal, one at a time and without Return, on POSIX and Windows."""
+"""Single keys from a terminal, without Return, on POSIX and Windows."""
 
 from __future__ import annotations
 
@@ -66,14 +66,18 @@ else:
             while select.select([self._fd], [], [], 0)[0]:
                 chunk = os.read(self._fd, 256)
                 if not chunk:
-                    return ["q"]  # the terminal is gone
+                    # End of file: the terminal is gone, so end as if the user had quit.
+                    return ["q"]
                 data += chunk.decode("latin-1")
 
             return split_keys(data)
 
 
 def split_keys(data: str) -> list[str]:
-    """Characters of the input; arrow keys' escape sequences (CSI and SS3) become words."""
+    """Split terminal input into keys; escape sequences of arrow keys become words.
+
+    Terminals send arrow keys as CSI or SS3 sequences, depending on their mode.
+    """
     keys, i = [], 0
     while i < len(data):
         if (

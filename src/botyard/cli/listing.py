@@ -1,4 +1,4 @@
-"""Tables and pictures that commands print and write."""
+"""Tables and pictures for the output of commands."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 FORCE = click.option(
     "--force", is_flag=True, help="Replace files that botyard did not write."
 )
-"""Option of all commands that write files."""
+"""Option ``--force`` of all commands that write files."""
 
 
 def print_table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table, the first column bold; as wide as the terminal, or 160 columns
-    into a file. Texts are texts: no markup in them.
+    """Print a table with a bold first column.
+
+    It is as wide as the terminal, or 160 columns when written to a file. Cells are
+    plain text: markup in them is not interpreted.
     """
     table = Table(box=None, pad_edge=False)
     for n, title in enumerate(titles):
@@ -39,8 +41,9 @@ def print_table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
 
 
 def file_stem(name: str) -> str:
-    """The name of a file, without its suffix, for something that a file names as it
-    likes: never in another folder, and never hidden.
+    """Return a file name, without suffix, for a name that comes from a file.
+
+    The result never leaves the folder and never names a hidden file.
     """
     stem = "".join(
         c if c.isalnum() or c in " -_.+()" else "_" for c in shown(name)
@@ -51,12 +54,21 @@ def file_stem(name: str) -> str:
 def write_pictures(
     folder: Path, pictures: Iterable[tuple[str, Image]], *, force: bool = False
 ) -> None:
-    """Write each picture as ``NAME.png`` into `folder` and print where.
+    """Write each picture as ``NAME.png`` into a folder and print its path.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder; it is created if needed.
+    pictures : iterable of (str, Image)
+        Names and pictures.
+    force : bool
+        Replace pictures that botyard did not write.
 
     Raises
     ------
     KeptFileError
-        There is a picture that this program did not write, and `force` is False.
+        A picture exists that botyard did not write, and `force` is False.
     """
     from botyard.pictures.files import save_picture
 
@@ -67,7 +79,8 @@ def write_pictures(
         n = 2
         while (
             stem.casefold() in taken
-        ):  # two names may come to one, also where files know no capital letters
+            # Two names may map to one file name, also on file systems that ignore case.
+        ):
             stem, n = f"{first}_{n}", n + 1
 
         taken.add(stem.casefold())

@@ -1,9 +1,8 @@
-"""Where log lines go: to stderr, or to a file that is begun anew at a size or on
-demand, with five old ones kept (LOG-001 … LOG-004).
+"""Log output to stderr or to a rotating file (LOG-001 … LOG-004).
 
-A thread writes them. A disk that is full or stuck, or a terminal that is held, costs
-lines and never holds up the simulation; how many were lost is said as soon as lines can
-be written again.
+The file is rotated at a size or on request; five old files are kept. A thread writes
+the lines, so that a full or slow disk, or a paused terminal, costs log lines but never
+delays the simulation. The number of lost lines is reported with the next written line.
 """
 
 from __future__ import annotations
@@ -34,21 +33,22 @@ KEPT_FILES: Final = 5
 WAITING: Final = 10_000
 """Length of the queue of lines to write; further lines are dropped."""
 CLOSE_TIMEOUT_S: Final = 2.0
-"""Time-out of writing the queue on closing, s."""
+"""Timeout for writing the queue on closing, s."""
 LIBRARY_RATE: Final = 1.0
-"""Token bucket of the lines of a library's logger: sustained rate, 1/s."""
+"""Rate limit of a library's logger (token bucket): sustained rate, 1/s."""
 LIBRARY_BURST: Final = 5.0
-"""The same: burst."""
+"""Rate limit of a library's logger: size of a burst, lines."""
 FORMATS: Final = ("plain", "html", "json")
+"""Names of the log formats."""
 
 
 INDENT: Final = "    "
-"""Indentation of the lines of a traceback; lines without it are log lines."""
+"""Indentation of the lines of a traceback; log lines start without it."""
 
 
 class _Plain(logging.Formatter):
-    """``time LEVEL message`` on one line, whatever is in the message; the lines of a
-    trace follow, indented.
+    """Formatter of plain text: ``time LEVEL message`` on one line, then the indented
+    trace.
     """
 
     def __init__(self, stamp: str) -> None:
@@ -57,6 +57,8 @@ class _Plain(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = (
             f"{self.formatTime(record, self.datefmt)} {record.levelname:<7} "
+            # Escaped, because a message may quote data of a peer: a line break in it
+            # would forge a log line.
             f"{escaped(record.getMessage())}"
         )
         return "\n".join(
@@ -64,15 +66,16 @@ class _Plain(logging.Formatter):
         )
 
     def _trace(self, record: logging.LogRecord) -> list[str]:
-        """The lines of the exception that goes with a record."""
+        """Return the lines of a record's traceback."""
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         return (record.exc_text or "").splitlines()
 
 
 class _Html(_Plain):
-    """A line of HTML; its parts have the classes of the original, so that its style
-    sheets fit (LOG-003, formats §7).
+    """Formatter of HTML lines, with the original's class names (LOG-003, formats §7).
+
+    Style sheets for AMRISim's logs therefore still fit.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -98,14 +101,16 @@ class _Html(_Plain):
 
 
 def _blanks(text: str) -> str:
-    """A line whose first blanks are shown."""
+    """Return a line of HTML that shows its leading spaces."""
     rest = text.lstrip(" ")
     return "&nbsp;" * (len(text) - len(rest)) + rest
 
 
 class _Json(logging.Formatter):
-    """One JSON object a line: ``time`` (s), ``level``, ``source`` (the interface),
-    ``robot`` where it is about one, ``text``.
+    """Formatter of JSON lines.
+
+    Fields: ``time`` (s), ``level``, ``source`` (the interface), ``robot`` for lines
+    about a robot, ``text``.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -122,12 +127,15 @@ class _Json(logging.Formatter):
         line = json.dumps(row, ensure_ascii=False)
         if line.isprintable():
             return line
+        # JSON leaves some control characters as they are, for example C1 codes that
+        # terminals interpret.
         return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 
 class _File(logging.handlers.RotatingFileHandler):
-    """A log file, and old ones beside it: ours to make, so links are not followed and
-    only regular files are renamed and replaced.
+    """Log file with rotation, safe in folders that other users can write to.
+
+    It never follows links, and renames and replaces regular files only.
     """
 
     def _open(self) -> io.TextIOWrapper:
@@ -137,11 +145,12 @@ class _File(logging.handlers.RotatingFileHandler):
             errors=self.errors,
         )
 
-    def doRollover(self) -> None:  # logging's name
-        """Begin a new file; the old ones are renamed: ``FILE`` to ``FILE-1``, that to
-        ``FILE-2`` and so on.
+    # The name comes from `logging.handlers`.
+    def doRollover(self) -> None:
+        """Start a new file: rename ``FILE`` to ``FILE-1``, ``FILE-1`` to ``FILE-2`` and
+        so on.
 
-        If something else has one of the names, the log goes on in the same file.
+        If one of the names is not a regular file, logging continues in the same file.
         """
         names = [
             self.baseFilename,
@@ -160,12 +169,12 @@ class _File(logging.handlers.RotatingFileHandler):
 
 
 class Logs(logging.Handler):
-    """Logging handler with a bounded queue; a thread writes the lines.
+    """Logging handler with a bounded queue and a writer thread.
 
     Parameters
     ----------
     target : logging.Handler
-        Writes them.
+        Handler that writes the lines.
     """
 
     def __init__(self, target: logging.Handler) -> None:
@@ -175,7 +184,7 @@ class Logs(logging.Handler):
             queue.Queue(WAITING)
         )
         self.lost = 0
-        """Lines that were not written so far."""
+        """Number of lines lost so far."""
         self._reported = 0
         target.handleError = self._failed  # type: ignore[method-assign]
         self.libraries = Libraries(self)
@@ -184,14 +193,14 @@ class Logs(logging.Handler):
         atexit.register(self.close)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand a line over; never waits."""
+        """Put a line into the queue; never block."""
         try:
             self._queue.put_nowait(record)
         except queue.Full:
             self.lost += 1
 
     def rotate(self) -> None:
-        """Begin a new log file, after the lines that were logged so far."""
+        """Start a new log file, after all lines logged so far."""
         target = self._target
         if isinstance(target, logging.handlers.RotatingFileHandler):
             try:
@@ -200,7 +209,7 @@ class Logs(logging.Handler):
                 self.lost += 1
 
     def flush(self) -> None:
-        """Wait until what was logged is written, but not for ever."""
+        """Wait until all lines are written, at most `CLOSE_TIMEOUT_S`."""
         if not self._thread.is_alive():
             return
         done = threading.Event()
@@ -212,7 +221,7 @@ class Logs(logging.Handler):
         done.wait(CLOSE_TIMEOUT_S)
 
     def close(self) -> None:
-        """Write what waits, and end."""
+        """Write the queue and stop the thread."""
         atexit.unregister(self.close)
         self.libraries.remove()
         if self._thread.is_alive():
@@ -220,19 +229,21 @@ class Logs(logging.Handler):
             try:
                 self._queue.put_nowait(None)
             except queue.Full:
-                # it is stuck; the thread ends with the program
+                # The writer is stuck; as a daemon thread, it ends with the program.
                 return
 
             self._thread.join(CLOSE_TIMEOUT_S)
             if not self._thread.is_alive():
                 with contextlib.suppress(
                     OSError
-                ):  # what it still holds cannot be written
+                    # Closing flushes the buffer, which may fail again.
+                ):
                     self._target.close()
 
         super().close()
 
     def _write(self) -> None:
+        """Write lines from the queue (thread)."""
         while (item := self._queue.get()) is not None:
             try:
                 if isinstance(item, logging.LogRecord):
@@ -241,38 +252,40 @@ class Logs(logging.Handler):
                 else:
                     item()
             except Exception:
-                # whatever a disk does must not end the thread
+                # No error of the disk may end the thread.
                 self.lost += 1
 
     def _report_losses(self, record: logging.LogRecord) -> None:
+        """Write how many lines were lost since the last report."""
         if self.lost == self._reported:
             return
         before = self.lost
-        text = f"{before - self._reported} lines of the log were lost: they could not be written"
+        text = f"{before - self._reported} log lines were lost: cannot write them"
         self._target.handle(
             logging.LogRecord(record.name, logging.WARNING, "", 0, text, None, None)
         )
+        # The report itself may have been lost; then it is repeated later.
         if self.lost == before:
             self._reported = before
 
     def _failed(self, record: logging.LogRecord) -> None:
-        """The target could not write a line."""
+        """Count a line that the target could not write."""
         self.lost += 1
 
 
 class Libraries(logging.Handler):
-    """Hands what libraries log, and exceptions that nothing has caught, to our log: a
-    warning or error of each logger a second.
+    """Handler that forwards warnings of libraries and uncaught exceptions, rate
+    limited.
 
-    Strangers can make some of them log at any rate. Traces of further ones are left
-    out, and the next line counts them.
+    Remote peers can make some libraries log at any rate. Each logger may write about
+    one line per second; the next line reports the number of dropped lines.
 
     Parameters
     ----------
     logs : Logs
-        Where lines go.
+        Receiver of the lines.
     clock : callable
-        s.
+        Monotonic time, s.
     """
 
     def __init__(self, logs: Logs, clock: Callable[[], float] = time.monotonic) -> None:
@@ -282,7 +295,7 @@ class Libraries(logging.Handler):
         self._left_out: dict[str, int] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand a line over, or count it; `handle` has the lock."""
+        """Forward or drop a line; the caller (`handle`) holds the lock."""
         now, name = self._clock(), record.name
         if not self._room.setdefault(
             name, TokenBucket(LIBRARY_RATE, LIBRARY_BURST, now)
@@ -306,8 +319,8 @@ class Libraries(logging.Handler):
         )
 
     def install(self) -> None:
-        """Take the place of an earlier one, and of what Python prints of threads and of
-        objects that nobody catches.
+        """Replace an earlier handler, and log uncaught exceptions instead of printing
+        them.
         """
         root = logging.getLogger()
         for old in [h for h in root.handlers if isinstance(h, Libraries)]:
@@ -317,7 +330,7 @@ class Libraries(logging.Handler):
         sys.unraisablehook = self._unraisable
 
     def remove(self) -> None:
-        """Leave the place."""
+        """Remove this handler and restore Python's own exception hooks."""
         root = logging.getLogger()
         if self in root.handlers:
             root.removeHandler(self)
@@ -325,6 +338,7 @@ class Libraries(logging.Handler):
             sys.unraisablehook = sys.__unraisablehook__
 
     def _in_thread(self, args: threading.ExceptHookArgs) -> None:
+        """Log an uncaught exception of a thread."""
         if args.exc_type is not SystemExit and args.exc_value is not None:
             name = args.thread.name if args.thread is not None else "a thread"
             trace = args.exc_type, args.exc_value, args.exc_traceback
@@ -333,6 +347,7 @@ class Libraries(logging.Handler):
             )
 
     def _unraisable(self, args: sys.UnraisableHookArgs) -> None:
+        """Log an exception that Python cannot raise, for example in a destructor."""
         if args.exc_value is None:
             return
         trace = args.exc_type, args.exc_value, args.exc_traceback
@@ -348,23 +363,23 @@ def set_up_logging(
     max_size: int = 0,
     form: str = "plain",
 ) -> Logs:
-    """Log lines with time stamps to stderr or to a file.
+    """Send log lines with time stamps to stderr or to a file.
 
     Parameters
     ----------
     verbose, quiet : bool
-        Log more; log warnings and errors only.
+        Log debug messages as well; log warnings and errors only.
     file : str, optional
-        The log file; it is appended to.
+        Log file; lines are appended.
     max_size : int
-        Size at which a new one is begun, bytes; 0: never.
+        Size at which the file is rotated, bytes; 0: never.
     form : str
-        One of `FORMATS`.
+        Format of the lines, one of `FORMATS`.
 
     Returns
     -------
     Logs
-        To be closed at the end.
+        The handler; close it at the end.
 
     Raises
     ------

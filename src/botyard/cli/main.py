@@ -1,5 +1,6 @@
-"""The command ``botyard``: finds the subcommand, turns errors into one clear line and
-the exit code of the table.
+"""Command ``botyard``: find the subcommand, and report errors in one line.
+
+Each kind of error has its own exit status (feature table, area EXIT).
 """
 
 from __future__ import annotations
@@ -48,20 +49,18 @@ COMMANDS: Final[Mapping[str, str]] = {
     "convertSfWorldToMap": "convert:saphira_tool",
     "addSfWorldLinesToMap": "convert:saphira_lines_tool",
 }
-"""Where each command is: a module of this package, and its name there. It is imported
-when it is asked for.
-"""
+"""Module of this package and object for each command; imported on first use."""
 
 
 class _Commands(click.Group):
-    """The commands; most programs need one of them."""
+    """Group of all commands, which imports only the one that runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names."""
+        """Return the names of all commands."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name."""
+        """Return a command by name; None: unknown."""
         where = COMMANDS.get(cmd_name)
         if where is None:
             return None
@@ -71,7 +70,7 @@ class _Commands(click.Group):
 
 
 VERSIONS: Final = frozenset({"--version", "-version", "-v"})
-"""Wherever one of these stands on the line, the version is all that is wanted."""
+"""Options that print the version, regardless of the rest of the command line."""
 OTHER_WORDS: Final[Mapping[str, str]] = {
     "serve": "run",
     "server": "run",
@@ -100,12 +99,13 @@ OTHER_WORDS: Final[Mapping[str, str]] = {
     "help": "--help",
     "version": "--version",
 }
-"""What people type for a command, who do not know its name."""
+"""Words that users of other programs type, and the commands that they mean."""
 
 
 def _with_subcommand(args: Sequence[str]) -> list[str]:
-    """``botyard -m office`` means ``botyard run -m office``: an old command line needs
-    only the new program name.
+    """Return the arguments with ``run`` inserted if they start with no subcommand.
+
+    An AMRISim command line such as ``-m office`` thus only needs the new program name.
     """
     if VERSIONS & set(args):
         return ["--version"]
@@ -123,8 +123,9 @@ def program() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with the status of the table (feature table, area
-    EXIT).
+    """Run the command line and exit with the status of its result.
+
+    The exit statuses are in the feature table, area EXIT.
     """
     typed = sys.argv[1:] if args is None else args
     interrupts.command()
@@ -143,11 +144,12 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     except BotyardError as error:
         _fail(f"{error}{_of_command(error, typed)}", error.exit_code)
     except BrokenPipeError:
-        # the reader of our output has gone; so do we, quietly
+        # The reader of the output has closed its pipe (for example, head): end without
+        # a message.
         sys.stderr.close()
         interrupts.leave(0)
     except Exception:
-        # an error on the way out is not worth a word
+        # After Ctrl-C, an error during cleanup is not worth a message.
         if interrupts.was_interrupted():
             interrupts.leave_interrupted()
         raise
@@ -156,8 +158,9 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def show_all_characters() -> None:
-    """Escape what the terminal's encoding lacks: a name of a robot or file must not end
-    the program that prints it.
+    """Escape characters that the terminal's encoding lacks.
+
+    Otherwise the name of a robot or file could raise an error when it is printed.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in (
@@ -168,8 +171,9 @@ def show_all_characters() -> None:
 
 
 def _no_command(typed: Sequence[str]) -> str:
-    """The error message when the first word is neither a command nor a map, but nearly
-    a command; empty otherwise.
+    """Return an error message if the first word resembles a command.
+
+    Otherwise empty text.
     """
     near = _near_command(typed[0]) if typed and typed[0] not in COMMANDS else ""
     if not near:
@@ -177,15 +181,16 @@ def _no_command(typed: Sequence[str]) -> str:
     from botyard.formats.registry import find_map
 
     try:
+        # A map of this name takes precedence: ``botyard office`` runs a map.
         find_map(typed[0])
     except MapError:
-        return f'No such command: {shown(typed[0])}; did you mean "botyard {near}"? ("botyard --help" lists all)'
+        return f'No such command: {shown(typed[0])}; did you mean "botyard {near}"? ("botyard --help" lists all commands)'
 
     return ""
 
 
 def _near_command(word: str) -> str:
-    """The command that was probably meant by a word; empty: none is near."""
+    """Return the command that a word probably means; empty: none is similar."""
     if not word.isalpha():
         return ""
     near = difflib.get_close_matches(
@@ -195,20 +200,20 @@ def _near_command(word: str) -> str:
 
 
 def _of_usage(error: click.UsageError, typed: Sequence[str]) -> str:
-    """The error message of a command line that makes no sense."""
+    """Return the error message for an invalid command line."""
     if isinstance(error, click.NoSuchOption):
         return _of_option(error, typed)
     hint = (
-        f'"{error.ctx.command_path} --help" tells more'
+        f'see "{error.ctx.command_path} --help"'
         if error.ctx
-        else '"botyard --help" tells more'
+        else 'see "botyard --help"'
     )
     return f"{error.format_message()} ({hint})"
 
 
 def _of_option(error: click.NoSuchOption, typed: Sequence[str]) -> str:
-    """What is wrong with an option that does not exist: all of it, as it was typed, and
-    the nearest that there is.
+    """Return the error message for an unknown option: the typed word and the closest
+    option.
     """
     known: list[str] = []
     where = "botyard"
@@ -223,6 +228,7 @@ def _of_option(error: click.NoSuchOption, typed: Sequence[str]) -> str:
     word = next(
         (
             w
+            # click names the shortest prefix only; find the word that the user typed.
             for w in (a.partition("=")[0] for a in typed)
             if w.startswith(error.option_name) and w not in known
         ),
@@ -237,14 +243,14 @@ def _of_option(error: click.NoSuchOption, typed: Sequence[str]) -> str:
         if meant
         else ""
     )
-    return f'No such option: {shown(word)}{hint} ("{where} --help" lists them)'
+    return f'No such option: {shown(word)}{hint} ("{where} --help" lists the options)'
 
 
 def _of_command(error: BotyardError, typed: Sequence[str]) -> str:
-    """The command that was meant by a bare word that is no map either."""
+    """Return a hint at the command that a bare word probably means, if it is not a map."""
     if not isinstance(error, MapError) or not typed or not typed[0].isalpha():
         return ""
-    # one that takes files as well as words of its own
+    # This command takes file names as well as subcommands.
     if typed[0] in COMMANDS:
         group = program.get_command(click.Context(program), typed[0])
         word = next((w for w in typed[1:] if not w.startswith("-")), "").lower()
@@ -265,6 +271,7 @@ def _of_command(error: BotyardError, typed: Sequence[str]) -> str:
 
 
 def _fail(message: str, code: ExitCode) -> NoReturn:
+    """Print an error and exit; after Ctrl-C, report the interruption instead."""
     if interrupts.was_interrupted():
         interrupts.leave_interrupted()
     click.echo(f"botyard: error: {escaped(message)}", err=True)

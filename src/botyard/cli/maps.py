@@ -1,6 +1,4 @@
-"""``botyard maps``: the maps that come with botyard, what is in a map file, and maps
-made to measure.
-"""
+"""``botyard maps``: list maps and their contents, and generate maps."""
 
 from __future__ import annotations
 
@@ -26,10 +24,10 @@ from botyard.processes.slow_notice import telling
 
 
 class _Maps(click.Group):
-    """``botyard maps lab.map`` means ``botyard maps list lab.map``."""
+    """Group for which ``botyard maps lab.map`` means ``botyard maps list lab.map``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put "list" in front of what is no subcommand."""
+        """Insert "list" if the first word is not a subcommand."""
         if not args or (
             args[0] not in self.commands and args[0] not in ("--help", "-h", "-help")
         ):
@@ -40,7 +38,7 @@ class _Maps(click.Group):
 
 @click.group("maps", cls=_Maps)
 def command() -> None:
-    """List the shipped maps, or given FILES; generate maps of any size."""
+    """List the shipped maps or FILES; generate maps of any size."""
 
 
 @command.command("list")
@@ -48,7 +46,7 @@ def command() -> None:
     "--png",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Write a picture of each map there.",
+    help="Write a picture of each map to this folder.",
 )
 @max_read_option
 @FORCE
@@ -56,7 +54,7 @@ def command() -> None:
 def list_maps(
     files: tuple[str, ...], png: Path | None, max_read: tuple[str, ...], force: bool
 ) -> None:
-    """List the shipped maps (or the given FILES, of any format) and what is in them."""
+    """List the shipped maps, or FILES of any format, with their contents."""
     require(what="maps", also=files)
     budget = Budget().raised(max_read)
     scenes = []
@@ -83,7 +81,7 @@ def list_maps(
     if png is not None:
         from botyard.pictures.draw import render_scene
 
-        with telling(f"drawing pictures into {png}"):
+        with telling(f"writing pictures to {png}"):
             write_pictures(
                 png,
                 ((scene.name, render_scene(scene)) for scene in scenes),
@@ -92,6 +90,7 @@ def list_maps(
 
 
 def _row(scene: Scene) -> tuple[str, ...]:
+    """Return the row of a map in the list."""
     b, geo = scene.bounds, scene.georeference
     return (
         shown(scene.name),
@@ -106,19 +105,20 @@ def _row(scene: Scene) -> tuple[str, ...]:
 
 @command.group("generate")
 def generate() -> None:
-    """Make a map: the same options and seed give the same map. OUTPUT is a .map or a
-    ROS map (.yaml).
+    """Generate a map; the same options and seed give the same map. OUTPUT is an ArMap
+    (.map) or a ROS map (.yaml).
     """
 
 
 def _limits_for(scene: Scene) -> str:
-    """Options without which a map of this size is not read; none for usual ones."""
+    """Return the options needed to read a map of this size; empty for usual sizes."""
     usual, b = Budget(), scene.bounds or (0.0, 0.0, 0.0, 0.0)
     extent = max(b[2] - b[0], b[3] - b[1], *map(abs, b))
     found = {
         "vertices": 2 * len(scene.segments) + len(scene.points),
         "extent": math.ceil(extent),
     }
+    # Twice the size leaves room for edits of the map.
     return " ".join(
         f"{OPTION} {name}={2 * n}"
         for name, n in found.items()
@@ -127,14 +127,14 @@ def _limits_for(scene: Scene) -> str:
 
 
 def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
-    """A command with an option for every parameter of a function that makes a map."""
+    """Return a command with one option per parameter of a map generator."""
     parameters = inspect.signature(make).parameters
 
     def run(target: str, force: bool, **values: Any) -> None:
         path = Path(target)
         kind_of(path)
         check_can_be_written("OUTPUT", path, force=force)
-        with telling(f"making {path}; a large map takes a while"):
+        with telling(f"generating {path}; a large map takes a while"):
             scene = make(**values)
             notes = write_scene(scene, path, force=force)
 
@@ -146,8 +146,7 @@ def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
         more = _limits_for(scene)
         if more:
             click.echo(
-                "warning: it is larger than what is read without being told so; "
-                f"read it with {more}",
+                f"warning: the map exceeds the default limits for reading; read it with {more}",
                 err=True,
             )
 

@@ -1,4 +1,4 @@
-"""``botyard models``: the robots that can be simulated."""
+"""``botyard models``: list the robot models."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ from botyard.processes.safefile import write_text
     "--png",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Write a picture of each model there.",
+    help="Write a picture of each model to this folder.",
 )
 @click.option(
     "--parameter-files",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Write ARIA's parameter file (.p) of each model there; clients of a new subclass need it.",
+    help="Write ARIA's parameter file (.p) of each model to this folder; ARIA "
+    "clients need it for new subclasses.",
 )
 @click.option(
     "--urdf",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Write a description of each model there in ROS's format (URDF): its "
-    "body, wheels, sensors and gripper.",
+    help="Write a ROS description (URDF) of each model to this folder: body, "
+    "wheels, sensors and gripper.",
 )
 @max_read_option
 @FORCE
@@ -56,8 +57,10 @@ def command(
     max_read: tuple[str, ...],
     force: bool,
 ) -> None:
-    """List the robot models (or those NAMED, or of files: .p, .toml, .inc), with their
-    size, speed and sensors.
+    """List robot models (all, NAMED ones, or models in files) with size, speed and
+    sensors.
+
+    Files may be .p, .toml or .inc.
     """
     budget = Budget().raised(max_read)
     specs = (
@@ -80,6 +83,8 @@ def command(
 
         write_pictures(png, ((s.name, render_robot(s)) for s in specs), force=force)
 
+    # Models without a drive, such as obstacles, have no client and no wheels to
+    # describe.
     driven = [s for s in specs if s.drive]
     if urdf is not None:
         _write_urdf(urdf, driven, force)
@@ -88,7 +93,7 @@ def command(
 
 
 def _write_urdf(folder: Path, specs: Sequence[RobotSpec], force: bool) -> None:
-    """Description files, with the names of Nav2's bring-up."""
+    """Write URDF files with the frame names of Nav2's bring-up."""
     from botyard.formats.urdf import to_urdf
     from botyard.protocols.ros_messages.naming import PROFILES
 
@@ -107,15 +112,15 @@ def _write_urdf(folder: Path, specs: Sequence[RobotSpec], force: bool) -> None:
 def _write_parameter_files(
     folder: Path, specs: Sequence[RobotSpec], force: bool
 ) -> None:
-    """Parameter files of ARIA, by the subclass that clients look for."""
+    """Write ARIA's parameter files, named by the subclass that clients look up."""
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[Path, str] = {}
     for spec in specs:
         path = folder / f"{file_stem(spec.pioneer.subclass.lower())}.p"
         if path in written:
             text = (
-                f"{shown(spec.name)}: clients look for {path.name}, as they "
-                f"do for {written[path]}, whose file is kept"
+                f"{shown(spec.name)}: clients read {path.name}, which already "
+                f"describes {written[path]}; that file is kept"
             )
             click.echo(f"botyard: warning: {text}", err=True)
             continue
@@ -126,7 +131,7 @@ def _write_parameter_files(
 
 
 def _models_of(name: str, budget: Budget) -> Sequence[RobotSpec]:
-    """The model of a name, or those of a file."""
+    """Return the model of a name, or all models of a file."""
     if not is_model_file(name):
         return (find_robot(name),)
     found = read_models(name, budget)
@@ -136,7 +141,7 @@ def _models_of(name: str, budget: Budget) -> Sequence[RobotSpec]:
 
 
 def _all_models() -> list[RobotSpec]:
-    """Every model that can be read; what is wrong with the others goes to stderr."""
+    """Return all readable models; print warnings about the others."""
     specs = []
     for problem in user_models().problems:
         click.echo(f"botyard: warning: {escaped(str(problem))}", err=True)
@@ -150,6 +155,7 @@ def _all_models() -> list[RobotSpec]:
 
 
 def _row(s: RobotSpec) -> tuple[str, ...]:
+    """Return the row of a model in the list."""
     xs, ys = zip(*s.outline, strict=True)
     top = s.limits.max_speed
     return (

@@ -1,6 +1,4 @@
-"""Values of command-line options: what a robot, a start pose and a list of poses look
-like when typed.
-"""
+"""Parsers for values of command-line options: limits, robots and start poses."""
 
 from __future__ import annotations
 
@@ -17,14 +15,14 @@ from botyard.geometry import Pose
 
 
 class LimitParam(click.ParamType[str]):
-    """``NAME=NUMBER`` of a limit of reading."""
+    """``NAME=NUMBER``: a limit for reading files."""
 
     name = "NAME=NUMBER"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Look whether there is such a limit."""
+        """Check that the limit exists."""
         try:
             Budget().raised([str(value)])
         except CommandLineError as error:
@@ -34,14 +32,14 @@ class LimitParam(click.ParamType[str]):
 
 
 class NamedValueParam(click.ParamType[str]):
-    """``NAME=VALUE`` of an option of a controller."""
+    """``NAME=VALUE``: an option of a controller."""
 
     name = "NAME=VALUE"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Look whether it has a name."""
+        """Check that the text has a name."""
         try:
             return str(OptionText().read(value))
         except ValueError as error:
@@ -51,22 +49,25 @@ class NamedValueParam(click.ParamType[str]):
 max_read_option: Final = click.option(
     OPTION, type=LimitParam(), multiple=True, metavar="NAME=NUMBER", help=MAX_READ_HELP
 )
-"""For commands that read files: an argument `max_read`, for `Budget.raised`."""
+"""Option ``--max-read`` of commands that read files.
+
+Its values go to `Budget.raised`.
+"""
 
 
 SEED: Final = click.IntRange(MIN_SEED, MAX_SEED)
-"""The value of ``--seed``."""
+"""Type of the value of ``--seed``."""
 
 
 class RobotParam(click.ParamType[RobotChoice]):
-    """``MODEL`` or ``MODEL:NAME``."""
+    """``MODEL`` or ``MODEL:NAME``: a robot to add."""
 
     name = "MODEL[:NAME]"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> RobotChoice:
-        """Split at the last colon."""
+        """Split the text at its last colon."""
         if isinstance(value, RobotChoice):
             return value
         try:
@@ -76,14 +77,14 @@ class RobotParam(click.ParamType[RobotChoice]):
 
 
 class StartParam(click.ParamType[Pose | str]):
-    """``X,Y,TH`` in mm and degrees, ``outside``, or ``random``."""
+    """``X,Y,TH`` in mm and degrees, ``outside``, or ``random``: a start pose."""
 
     name = "X,Y,TH|outside|random"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Pose | str:
-        """Parse."""
+        """Parse the text."""
         if isinstance(value, Pose):
             return value
         try:

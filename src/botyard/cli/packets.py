@@ -1,5 +1,6 @@
-"""``botyard packets``: what passed between Pioneer clients and robots, of
-``--record-packets`` or ``--record``, in words, and played.
+"""``botyard packets``: print or replay the packets between Pioneer clients and robots.
+
+Reads files of ``--record-packets`` and of ``--record``.
 """
 
 from __future__ import annotations
@@ -21,25 +22,27 @@ from botyard.protocols.pioneer.session import Stage, in_handshake, stage_after
 
 @click.command("packets")
 @click.argument("file", metavar="FILE")
-@click.option("--robot", help="Only sessions of this robot.")
-@click.option("--session", type=int, help="Only this session.")
+@click.option("--robot", help="Select the sessions of this robot.")
+@click.option("--session", type=int, help="Select this session.")
 @click.option(
     "--play",
     "address",
     metavar="HOST:PORT",
-    help="Be the recorded client for another robot, simulated or real.",
+    help="Replay the recorded client to another robot, simulated or real.",
 )
 @click.option(
     "--speed",
     type=click.FloatRange(0.01, 1000.0),
     default=1.0,
-    help="With --play: recorded per wall time. [default: 1]",
+    help="With --play: speed as a multiple of the recorded one. [default: 1]",
 )
 def command(
     file: str, robot: str | None, session: int | None, address: str | None, speed: float
 ) -> int:
-    """Print what --record-packets or --record has of Pioneer clients: time, session,
-    direction, packet, bytes; or play it (--play).
+    """Print recorded Pioneer packets, or replay them (--play).
+
+    Prints time, session, direction, packet and bytes. FILE comes from --record-packets
+    or --record.
     """
     trace = read_trace(
         file, lambda problem: click.echo(f"{shown(file)}: {shown(problem)}", err=True)
@@ -55,7 +58,8 @@ def command(
     for one in found:
         if isinstance(one, Lost):
             click.echo(
-                f"{one.sim:9.3f} {one.count} {one.what} are missing here: they could not be written"
+                f"{one.sim:9.3f} {one.count} {one.what} are missing here: the "
+                "recorder could not write them"
             )
             continue
 
@@ -72,19 +76,21 @@ def command(
 
 
 def _is_wanted(one: Passed, robot: str | None, session: int | None) -> bool:
+    """Return whether a packet belongs to the selected robot and session."""
     return (robot is None or one.robot == robot) and (
         session is None or one.session == session
     )
 
 
 def _print(at: float, who: str, from_client: bool, what: str, packet: Packet) -> None:
+    """Print one packet."""
     click.echo(
         f"{at:9.3f} {who} {'→' if from_client else '←'} {what} {packet.data.hex(' ')}".rstrip()
     )
 
 
 def _play(passed: list[Passed], address: str, speed: float) -> None:
-    """Play the one session that is left."""
+    """Replay the one session that is selected."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise CommandLineError(f"--play: expected HOST:PORT, found {shown(address)}")
@@ -95,7 +101,7 @@ def _play(passed: list[Passed], address: str, speed: float) -> None:
             for n in sessions[:20]
         )
         raise CommandLineError(
-            f"--play: expected one session, found {listed or 'none'}; --session says which"
+            f"--play: expected one session, found {listed or 'none'}; select one with --session"
         )
 
     trace = trace_of(passed)
@@ -122,6 +128,7 @@ def _play(passed: list[Passed], address: str, speed: float) -> None:
 
 
 def _last_pose(packets: list[Packet]) -> str:
+    """Return the pose in the last SIP, in units of the wire."""
     sips = [packet for packet in packets if packet.id in (P.SIP, P.SIP_MOVING)]
     if not sips:
         return "none"
@@ -130,8 +137,9 @@ def _last_pose(packets: list[Packet]) -> str:
 
 
 class _SessionReader:
-    """Decoder of one session: packet ids 0, 1 and 2 of a client have another meaning in
-    the handshake than after it.
+    """Decoder of one session.
+
+    The client's packet ids 0, 1 and 2 mean SYNC in the handshake and commands after it.
     """
 
     def __init__(self) -> None:
@@ -139,14 +147,15 @@ class _SessionReader:
         self._stage: Stage | None = None
 
     def read(self, passed: Passed) -> Iterator[tuple[Packet, str]]:
-        """The packets that are complete with some bytes, and what they are."""
+        """Yield the packets that some bytes complete, each with its name."""
         if self._stage is None:
+            # A recording may start in the middle of a session, after the handshake.
             self._stage = stage_before(passed)
         for packet in self._parsers[passed.from_client].receive(passed.data):
             yield packet, self.name(packet, passed.from_client)
 
     def name(self, packet: Packet, from_client: bool) -> str:
-        """What the next packet is."""
+        """Return the name of the next packet."""
         kind: type[C] | type[P] = P
         if from_client:
             stage = self._stage or Stage.SYNC0

@@ -1,4 +1,4 @@
-"""Opens the page of ``botyard run``, and carries out its start dialog."""
+"""Start of the browser page for ``botyard run``, and its start dialog."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ def greet(
     asks: bool,
     ready: Callable[[], str],
 ) -> None:
-    """Open the page if a person is there, and ask in it for map and robots if that is
-    wanted.
+    """Open the page for a user at this computer; show the start dialog if requested.
 
     Parameters
     ----------
+    stack : AsyncExitStack
+        The page is served until this stack closes.
     page : Page
-        Which is served until the stack is left.
+        The page's server.
     robot_servers : RobotServers
         Robots and their ports.
     o : RunOptions
         The command line.
     asks : bool
-        The start dialog is wanted.
+        Whether to show the start dialog.
     ready : callable
-        Makes the line that is printed once the start dialog was answered.
+        Return the line to print after the start dialog.
     """
     if asks:
         desk, models = page.desk, [c.model for c in o.robots] or ["p3dx"]
@@ -58,17 +59,16 @@ def greet(
             warn_unsupported=o.warn_unsupported_commands,
         )
         desk.starter = _Starter(desk, robot_servers, ready).start
-        # time begins with the answer, or no run could be repeated
+        # Simulated time starts with the answer; otherwise the run would depend on how
+        # long the user thinks.
         robot_servers.hub.pause()
-        click.echo(f"botyard asks for a map and robots: {page.url}")
+        click.echo(f"choose a map and robots on the page: {page.url}")
 
     _open(stack, robot_servers.hub, o, page.url)
 
 
 def _open(stack: contextlib.AsyncExitStack, hub: Hub, o: RunOptions, url: str) -> None:
-    """Open the page in a browser if a person is there, or in a window of its own if one
-    is wanted.
-    """
+    """Open the page in a browser, or in its own window if an option says so."""
     mode = (
         "fullscreen"
         if o.fullscreen_gui
@@ -95,17 +95,18 @@ def _open(stack: contextlib.AsyncExitStack, hub: Hub, o: RunOptions, url: str) -
 
 
 def _has_display() -> bool:
+    """Return whether the system can show windows."""
     return sys.platform in ("win32", "darwin") or bool(
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
 
 
 async def _closed(opened: window.Window, hub: Hub) -> None:
-    """The simulator ends with its window, as its predecessors do."""
+    """Stop the simulator when its window is closed, as AMRISim and Stage do."""
     while opened.is_open:
         await asyncio.sleep(0.25)
     if opened.failed:
-        log.warning("the window could not be opened; the page is there for any browser")
+        log.warning("cannot open the window; open the page in any browser instead")
         return
 
     log.info("the window was closed")
@@ -113,7 +114,7 @@ async def _closed(opened: window.Window, hub: Hub) -> None:
 
 
 class _Starter:
-    """Carries out the answer of the start dialog."""
+    """Execution of the start dialog's answer."""
 
     def __init__(
         self, desk: PageRequests, robot_servers: RobotServers, ready: Callable[[], str]
@@ -123,22 +124,26 @@ class _Starter:
         self._ready = ready
 
     async def start(self, request: msg.Start) -> None:
-        """Load the map, add the robots, open their ports, say "ready".
+        """Load the map, add the robots, open their ports, and print "ready".
 
         Raises
         ------
         BotyardError
-            The map, a model or a port is wrong; the dialog can be answered again.
+            The map, a model or a port is not valid; the user can answer the dialog
+            again.
         """
         robot_servers = self._robot_servers
         for robot in request.robots:
+            # Check all models first, so that a typing error does not leave half of the
+            # robots.
             robot_servers.find_model(robot.model)
         if request.map:
             await asyncio.wrap_future(self._desk.load_map(request.map, USER))
         if (
             not request.robots and not robot_servers.hub.sim.robots
-        ):  # those of a world file count
-            raise WorldError("choose at least one robot")
+            # Robots that the world file contains count, too.
+        ):
+            raise WorldError("expected at least one robot, found none")
 
         if request.verbose:
             logging.getLogger("botyard").setLevel(logging.DEBUG)

@@ -1,4 +1,4 @@
-"""Options of commands that draw pictures."""
+"""Options of the commands that draw pictures."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SIZE: Final = re.compile(r"(\d+)(?:[x×](\d+))?")
 
 
 class DurationParam(click.ParamType[float]):
-    """A time: ``5s``, ``250ms``, ``2min``, ``1h``; without a unit seconds."""
+    """A duration: ``5s``, ``250ms``, ``2min``, ``1h``; without a unit in seconds."""
 
     name = "TIME"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Seconds."""
+        """Return the duration in seconds."""
         if isinstance(value, float):
             return value
         found = _DURATION.fullmatch(str(value).strip().lower())
@@ -40,14 +40,14 @@ class DurationParam(click.ParamType[float]):
 
 
 class SizeParam(click.ParamType["int | tuple[int, int]"]):
-    """``WIDTH`` or ``WIDTHxHEIGHT``, pixels."""
+    """``WIDTH`` or ``WIDTHxHEIGHT``, in pixels."""
 
     name = "WIDTH[xHEIGHT]"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | tuple[int, int]:
-        """Pixels."""
+        """Return the size in pixels."""
         if isinstance(value, (int, tuple)):
             return value
         found = _SIZE.fullmatch(str(value).strip().lower())
@@ -62,21 +62,21 @@ class SizeParam(click.ParamType["int | tuple[int, int]"]):
 
 
 class AreaParam(click.ParamType["tuple[float, ...]"]):
-    """Numbers between commas, m."""
+    """Comma-separated numbers, m."""
 
     name = "X0,Y0,X1,Y1"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, ...]:
-        """Numbers."""
+        """Return the numbers."""
         if isinstance(value, tuple):
             return value
         try:
             return tuple(float(word) for word in str(value).split(","))
         except ValueError:
             self.fail(
-                f'expected numbers between commas (m), found "{value}"', param, ctx
+                f'expected comma-separated numbers (m), found "{value}"', param, ctx
             )
 
 
@@ -86,58 +86,68 @@ _OPTIONS: Final = (
         "--area",
         type=AreaParam(),
         metavar="X0,Y0,X1,Y1",
-        help="The part of the world, m; with --follow WIDTH,HEIGHT. [default: "
+        help="Section of the world, m; with --follow WIDTH,HEIGHT. [default: "
         "all; 12 m around the robot]",
     ),
-    click.option("--follow", metavar="NAME", help="This robot stays in the middle."),
+    click.option("--follow", metavar="NAME", help="Keep this robot in the centre."),
     click.option(
         "--trails",
         type=DURATION,
         default=0.0,
         metavar="TIME",
-        help="Draw where robots were so long before.",
+        help="Length of trails, as a time.",
     ),
     click.option(
         "--scans",
         multiple=True,
         metavar="on|off|NAME",
-        help="Draw scans (on), none (off), or all range sensors of these robots. "
-        "May be given several times. [default: on]",
+        help="Scans to draw: on, off, or all range sensors of one robot. Repeatable. [default: on]",
     ),
     click.option(
-        "--size", type=SizeParam(), default="1000", show_default=True, help="Pixels."
+        "--size",
+        type=SizeParam(),
+        default="1000",
+        show_default=True,
+        help="Size in pixels.",
     ),
     click.option(
         "--theme",
         type=click.Choice(THEMES),
         default="light",
         show_default=True,
-        help="Colors.",
+        help="Color scheme.",
     ),
     click.option(
         "--colors",
         type=click.Choice(COLORS),
         default="model",
         show_default=True,
-        help="Of robots: those of their models, or one each.",
+        help="Colors of robots: by model, or a different one for each.",
     ),
 )
 
 
 def with_picture_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command function the options of pictures: those of `chosen_picture`."""
+    """Add the picture options to a command.
+
+    Its function receives arguments of `chosen_picture`.
+    """
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
 def chosen_picture(*, scans: tuple[str, ...], **options: Any) -> PictureOptions:
-    """What the options of `with_picture_options` say. CommandLineError: one is out of
-    its range.
+    """Return the values of the options added by `with_picture_options`.
+
+    Raises
+    ------
+    CommandLineError
+        A value is out of range.
     """
     if {"on", "off"} & set(scans) and len(scans) > 1:
         raise CommandLineError(
-            "--scans: expected on, off, or names of robots, found several of these"
+            "--scans: expected on, off, or names of robots, found a mixture"
         )
 
     which: Any = {(): True, ("on",): True, ("off",): False}.get(scans, scans)

@@ -18,7 +18,7 @@ from botyard.formats.budget import Budget
 from botyard.names import shown
 
 PROGRESS_S = 1.0
-"""Wall time between two lines of progress at a terminal, s."""
+"""Wall time between two updates of the progress line on a terminal, s."""
 
 
 @click.command("render")
@@ -31,26 +31,26 @@ PROGRESS_S = 1.0
     "begin",
     type=DURATION,
     metavar="TIME",
-    help="First moment, simulated time: 10s, 2min. [default: that of FILE]",
+    help="Start, simulated time: 10s, 2min. [default: start of FILE]",
 )
 @click.option(
     "--to",
     "end",
     type=DURATION,
     metavar="TIME",
-    help="Last moment; a picture shows this one. [default: that of FILE]",
+    help="End, simulated time; a picture shows this moment. [default: end of FILE]",
 )
 @click.option(
     "--speed",
     type=float,
     default=1.0,
     show_default=True,
-    help="Simulated seconds in a second of the movie.",
+    help="Simulated seconds per second of the movie.",
 )
 @click.option(
     "--fps",
     type=float,
-    help="Frames a second. [default: 25, and no more than there are steps]",
+    help="Frames per second. [default: 25, at most one per step]",
 )
 @with_picture_options
 @max_read_option
@@ -66,8 +66,8 @@ def command(
     force: bool,
     **options: Any,
 ) -> int:
-    """Make a movie (.mp4, .gif, .webp) or a picture (.png ...) of a recording of
-    --record.
+    """Render a recording of --record as a movie (.mp4, .gif, .webp) or a picture (.png
+    ...).
     """
     from botyard.pictures.filming import film_options, render_recording
 
@@ -75,6 +75,7 @@ def command(
     try:
         film = film_options(begin=begin, end=end, speed=speed, fps=fps)
     except ArgumentError as error:
+        # The library's argument names differ from the option names.
         words = str(error).replace("begin:", "--from:", 1).replace("end:", "--to:", 1)
         raise CommandLineError(
             words if words.startswith("--") else f"--{words}"
@@ -102,6 +103,7 @@ def command(
         raise CommandLineError(f"OUTPUT: cannot write {output}: {error}") from None
     finally:
         if is_told:
+            # End the progress line.
             click.echo(err=True)
 
     for note in notes:

@@ -1,6 +1,4 @@
-"""``botyard replay``: shows a recording, says what is in it, or proves that its run
-comes out again.
-"""
+"""``botyard replay``: show a recording, describe its contents, or verify its run."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from botyard.recording.player import Player
 
 PROGRESS_S = 1.0
-"""Wall time between two lines of progress at a terminal, s."""
+"""Wall time between two updates of the progress line on a terminal, s."""
 _NOT_HERE: Final = frozenset(
     {"history", "start_dialog", "localization", "ros_map", "cmd_vel_timeout"}
 )
@@ -51,9 +49,9 @@ SHOWN: Final = tuple(
     for name, one in OPTIONS.items()
     if (one.section in (PAGE, ROS, AMBF) and name not in _NOT_HERE) or name in _MORE
 )
-"""Options of ``botyard run`` that this command has, too."""
+"""Options of ``botyard run`` that this command also has."""
 REST: Final = frozenset({"pioneer", "discovery"})
-"""Interfaces that are served by default, but not of recordings."""
+"""Interfaces that run serves by default, but replay does not."""
 
 
 @click.command(
@@ -68,26 +66,27 @@ REST: Final = frozenset({"pioneer", "discovery"})
     "--resimulate",
     "again",
     is_flag=True,
-    help="Do the run again from its first state and its journal, and compare "
-    "every digest and state. "
-    "Status 0: all are equal; 1: one differs, and it is said which; 2: the "
-    "recording cannot be read.",
+    help="Simulate the run again from its first state and its journal, and "
+    "compare every digest and state. "
+    "Status 0: all are equal; 1: the first difference is printed; 2: the recording cannot be read.",
 )
-@click.option("--info", is_flag=True, help="Say what is in the file, and show nothing.")
+@click.option(
+    "--info", is_flag=True, help="Describe the contents of the file, and exit."
+)
 @click.option(
     "--pioneer",
     is_flag=True,
-    help="Give the robots their ports of the Pioneer protocol (--port).",
+    help="Also serve the robots on ports of the Pioneer protocol (--port).",
 )
 @click.option(
     "--speed",
     type=click.FloatRange(0.01, 1000.0),
     default=1.0,
     show_default=True,
-    help="Simulated per wall time.",
+    help="Speed as a multiple of real time.",
 )
-@click.option("--loop", is_flag=True, help="Begin again at the end.")
-@click.option("--paused", is_flag=True, help="Stand still at first.")
+@click.option("--loop", is_flag=True, help="Repeat from the start after the end.")
+@click.option("--paused", is_flag=True, help="Start paused.")
 @max_read_option
 @with_some_options(*SHOWN)
 def command(
@@ -101,8 +100,10 @@ def command(
     max_read: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Show a recording on the page, with a time line; and, if asked, on ports of ROS
-    and others. Or say what is in it, or prove it.
+    """Show a recording on the page, with a time line.
+
+    Options serve it over ROS and other interfaces as well, describe its contents
+    (--info), or verify its run (--resimulate).
     """
     budget = Budget().raised(max_read)
     if again:
@@ -126,8 +127,12 @@ def command(
 
 
 def _player(file: str, budget: Budget) -> Player:
-    """Read a recording, by its states or else by its ROS messages. RecordingError: it
-    cannot be read.
+    """Read a recording: its states, or its ROS messages if it has no states.
+
+    Raises
+    ------
+    RecordingError
+        The recording cannot be read.
     """
     from botyard.cli.warmup import warm_up_with_progress
     from botyard.recording.fallback import open_player
@@ -143,7 +148,7 @@ def _player(file: str, budget: Budget) -> Player:
 async def _show(
     player: Player, file: str, o: RunOptions, pioneer: bool, speed: float, paused: bool
 ) -> int:
-    """Serve it until told to end."""
+    """Serve a recording until the program is asked to end."""
     import asyncio
 
     from botyard.app.assembly import assemble, open_interfaces
@@ -186,14 +191,15 @@ async def _show(
             return await parts.hub.run()
         finally:
             parts.close()
-            await asyncio.sleep(0)  # let the last bytes go
+            # One turn of the event loop sends the last bytes.
+            await asyncio.sleep(0)
 
-    # the stack swallows no exception
+    # Never reached: the stack suppresses no exception.
     raise AssertionError
 
 
 def _ready(player: Player, file: str, page: str | None, as_json: bool) -> str:
-    """The line that says that everything is there."""
+    """Return the line that announces that the recording is served."""
     if as_json:
         return json.dumps(
             {
@@ -213,6 +219,7 @@ def _ready(player: Player, file: str, page: str | None, as_json: bool) -> str:
 
 
 def _describe(path: str, budget: Budget) -> int:
+    """Print the metadata, time range and message counts of a recording."""
     from botyard.recording.reader import Reader
 
     with Reader(path, budget) as file:
@@ -240,6 +247,7 @@ def _describe(path: str, budget: Budget) -> int:
 
 
 def _resimulate(path: str, budget: Budget) -> int:
+    """Simulate a recorded run again and print whether it is equal."""
     from botyard.recording.verify import resimulate
 
     began = said = time.monotonic()

@@ -1,8 +1,7 @@
-"""``botyard run``, and bare ``botyard``: simulate robots in a map and serve them on TCP
-ports.
+"""``botyard run``, and bare ``botyard``: simulate robots in a map and serve them.
 
-The options of AMRISim keep their names and meanings, in all its spellings (feature
-table, area CLI).
+The options of AMRISim keep their names and meanings, in all spellings (feature table,
+area CLI).
 """
 
 from __future__ import annotations
@@ -56,14 +55,14 @@ if TYPE_CHECKING:
     from botyard.sim.simulation import Simulation
 
 DEFAULT_LOG_SIZE = 5_000_000
-"""A noninteractive run begins a new log file at this size, bytes (CLI-026)."""
+"""Size at which an unattended run rotates its log file, bytes (CLI-026)."""
 EPILOG = """\b
 Examples:
-  botyard                                  asks in the page for a map and robots
+  botyard                                  asks for a map and robots on the page
   botyard -m lab.map -r p3dx -r amigo:bob  two robots, on ports 8101 and 8102
   botyard -m office -r p3dx --controller wander
   botyard --nomap -r seekur --start 0,0,90 --noninteractive
-  botyard -m lab.map -R p3at               a robot for every client of port 8101
+  botyard -m lab.map -R p3at               a new robot for each client of port 8101
 """
 
 
@@ -79,14 +78,15 @@ Examples:
 @with_options
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> int:
-    """Simulate robots in a map and serve each on a TCP port by the Pioneer protocol
-    (ARIA, p2os and others).
+    """Simulate robots in a map and serve each on a TCP port.
+
+    The ports speak the Pioneer protocol (ARIA, p2os and others).
     """
     return run(RunOptions(**options), context)
 
 
 def run(o: RunOptions, context: click.Context) -> int:
-    """Set the world up, serve it, return the exit status."""
+    """Set up the world, serve it, and return the exit status."""
     o = _with_interfaces(o)
     if o.daemonize:
         from botyard.cli.daemon import daemonize
@@ -102,7 +102,8 @@ def run(o: RunOptions, context: click.Context) -> int:
         is_replaced = interrupts.is_own_program() and os.name == "posix"
         if (
             not is_replaced
-        ):  # else signals end this program until the next one takes them over
+            # Otherwise, signals end this process until the supervisor takes them over.
+        ):
             interrupts.hand_over()
 
         look_after = become_supervisor if is_replaced else supervise
@@ -122,7 +123,7 @@ def run(o: RunOptions, context: click.Context) -> int:
         click.echo(config_text(o, context, world.options, world.scene.source), nl=False)
         return 0
 
-    # the world has options of its own
+    # The world file has set options, so check the combination again.
     if o is not typed:
         check_options(o)
     world = replace(world, options={**world.options, **world_options(context)})
@@ -161,7 +162,9 @@ def run(o: RunOptions, context: click.Context) -> int:
 
 
 def _with_interfaces(o: RunOptions) -> RunOptions:
-    """The options together with what ``--interface`` says of interfaces of the package."""
+    """Return the options, extended by ``--interface`` values that enable built-in
+    interfaces.
+    """
     if not o.interface:
         return o
     from botyard.app.builtin import with_interfaces
@@ -170,8 +173,9 @@ def _with_interfaces(o: RunOptions) -> RunOptions:
 
 
 def _is_supervised(o: RunOptions) -> bool:
-    """Whether another process simulates and this one looks after it: when nobody else
-    does, and the run has no end of its own.
+    """Return whether this process supervises another one that simulates.
+
+    True for an unattended run without another supervisor and without a fixed end.
     """
     return o.unattended and not (
         o.no_crash_restart
@@ -184,7 +188,7 @@ def _is_supervised(o: RunOptions) -> bool:
 
 
 def _state_before(o: RunOptions, remark: Callable[[str], None]) -> SavedState | None:
-    """Read the state of the simulator that has crashed."""
+    """Read the state of the simulator that has crashed; None: no restart."""
     if o.state_file is None or not o.restarting_after_crash:
         return None
     from botyard.servers.jobs.statefile import read_state
@@ -195,7 +199,7 @@ def _state_before(o: RunOptions, remark: Callable[[str], None]) -> SavedState | 
 def _with_map_of(
     saved: SavedState, world: World, o: RunOptions, remark: Callable[[str], None]
 ) -> World:
-    """The world, with the map that was loaded last before the crash."""
+    """Return the world with the map that was loaded before the crash."""
     from botyard.formats.registry import load_world
     from botyard.model.scene import Scene
 
@@ -208,7 +212,7 @@ def _with_map_of(
             world, scene=load_world(saved.map, replace(o.reading(), warn=remark)).scene
         )
     except (FormatError, OSError, ValueError) as error:
-        remark(f"the map that was in place cannot be read any more: {error}")
+        remark(f"cannot read the map that was loaded before the crash: {error}")
         return world
 
 
@@ -219,7 +223,7 @@ def _simulate(
     rotate_logs: Callable[[], None] | None,
     saved: SavedState | None,
 ) -> int:
-    """Make the simulation and serve it."""
+    """Create the simulation and serve it."""
     for text in remarks:
         logging.getLogger("botyard").warning("%s", text)
     sim = make_simulation(world, o, saved.tick if saved is not None else 0)
@@ -227,7 +231,17 @@ def _simulate(
 
 
 def make_simulation(world: World, o: RunOptions, begin: int = 0) -> Simulation:
-    """The simulation of a world, without its robots; `begin` steps were done before."""
+    """Return the simulation of a world, without its robots.
+
+    Parameters
+    ----------
+    world : World
+        The world.
+    o : RunOptions
+        The command line.
+    begin : int
+        Number of steps that were already simulated, before a restart.
+    """
     log = logging.getLogger("botyard")
     from botyard.cli.warmup import warm_up_with_progress
     from botyard.sim.simulation import Simulation
@@ -240,8 +254,7 @@ def make_simulation(world: World, o: RunOptions, begin: int = 0) -> Simulation:
     step = sim_ms / 1000.0 if sim_ms else s.step or usual.step_s
     if usual.interface and not (sim_ms or s.step):
         log.info(
-            "the world steps %g ms at a time, as the interface %s expects; "
-            "--update-interval says otherwise",
+            "time step: %g ms, as the interface %s expects; --update-interval changes it",
             step * 1000.0,
             usual.interface,
         )
@@ -254,6 +267,7 @@ def make_simulation(world: World, o: RunOptions, begin: int = 0) -> Simulation:
         "sensor_noise": o.sensor_noise == "stock" if o.sensor_noise else s.sensor_noise,
         "threads": o.threads or s.threads,
     }
+    # AMRISim's --resolution sets the distance at which its sensors sample a ray.
     range_step = (o.resolution or 20) / 1000.0 if o.compat == "amrisim" else 0.0
     described = _descriptions(
         o, {b.name for b in world.scene.boxes}, lambda text: log.warning("%s", text)
@@ -276,8 +290,8 @@ def make_simulation(world: World, o: RunOptions, begin: int = 0) -> Simulation:
 def load_world(
     o: RunOptions, context: click.Context, remark: Callable[[str], None]
 ) -> tuple[World, RunOptions]:
-    """The world that the command line names, and the options together with those that
-    the world has of its own.
+    """Return the world that the command line names, and the options including the
+    world's own.
     """
     from botyard.controllers.registry import is_controller, register
     from botyard.formats.models import folders_without_models, missing_folders
@@ -290,17 +304,21 @@ def load_world(
     for missing in missing_folders():
         if (
             o.unattended
-        ):  # nobody is asked, and other models than the user's might take their place
+            # In an unattended run, shipped models must not silently replace the user's.
+        ):
             raise ModelsMissingError(missing)
 
-        remark(f"{missing}; the shipped ones are used")
+        remark(f"{missing}; using the shipped models")
 
     for bare in folders_without_models():
-        remark(f"{bare}; the shipped ones are used")
+        remark(f"{bare}; using the shipped models")
     if o.controller is not None and is_code(o.controller):
         register(
             o.controller
-        )  # here, where it is what the user has typed, and not what a world says
+            # Registered here, where the name comes from the user's command line: code
+            # that
+            # a world file names needs --allow-code.
+        )
 
     name = _map_name(o, remark)
     if name is None:
@@ -326,15 +344,21 @@ def load_world(
     if not o.stageworld:
         world = with_user_things(world, options)
     if o.stageworld and Path(name).suffix.lower() in (".map", ".yaml", ".yml"):
-        remark(f"{name}: --stageworld is meant for world files of Stage")
+        remark(f"{name}: --stageworld expects a world file of Stage")
     return world, with_world_options(o, world.options, context, world.scene.source)
 
 
 def _descriptions(
     o: RunOptions, names: set[str], remark: Callable[[str], None]
 ) -> Described:
-    """What the description files of the command line tell of; `names` are those of the
-    map's boxes.
+    """Read the description files (``--adf``).
+
+    `names` are the bodies that the map contains.
+
+    Raises
+    ------
+    CommandLineError
+        Two bodies have the same name.
     """
     from botyard.formats.adf import read_adf
     from botyard.model.objects import Described
@@ -346,7 +370,7 @@ def _descriptions(
         taken = (names | {b.name for b in found.bodies}) & {b.name for b in more.bodies}
         if taken:
             raise CommandLineError(
-                f'--adf {name}: a body named "{min(taken)}" is there already'
+                f'--adf {name}: a body named "{min(taken)}" already exists'
             )
 
         found |= more
@@ -355,12 +379,13 @@ def _descriptions(
 
 
 def _raise_file_limit() -> None:
-    """Raise the limit of open files to its maximum: each client and each port takes
+    """Raise the limit of open files to its maximum: each client and each port needs
     one.
     """
     try:
         import resource
-    except ImportError:  # Windows has no such limit
+    # Windows has no such limit.
+    except ImportError:
         return
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -369,7 +394,7 @@ def _raise_file_limit() -> None:
 
 
 def _change_folder(folder: str) -> None:
-    """``--cwd``."""
+    """Change the working folder (``--cwd``)."""
     try:
         os.chdir(folder)
     except OSError as error:
@@ -379,10 +404,16 @@ def _change_folder(folder: str) -> None:
 
 
 def _map_name(o: RunOptions, remark: Callable[[str], None]) -> str | None:
-    """Which map: the option, the bare argument, none at all, or the shipped office."""
+    """Return the map to load: from an option, the user's default, or the shipped
+    office.
+
+    None: no map. The start dialog or an empty world takes its place.
+    """
     names = [n for n in (o.stageworld, o.map, o.map_argument) if n]
     if len(names) > 1:
-        raise CommandLineError(f'two maps were given: "{names[0]}" and "{names[1]}"')
+        raise CommandLineError(
+            f'expected one map, found two: "{names[0]}" and "{names[1]}"'
+        )
     if names:
         return names[0]
     if o.nomap or o.map == "" or _asks(o):
@@ -391,21 +422,25 @@ def _map_name(o: RunOptions, remark: Callable[[str], None]) -> str | None:
 
     users = default_map()
     if users is not None:
-        remark(f"no map was given: using {users}")
+        remark(f"no map given: using {users}")
         return str(users)
 
     if o.unattended:
         raise CommandLineError(
-            "--noninteractive needs a map: give one with -m FILE, or say --nomap"
+            "--noninteractive: expected a map (-m FILE) or --nomap, found neither"
         )
 
-    remark('no map was given: using the shipped map "office" (see "botyard maps")')
+    remark('no map given: using the shipped map "office" (see "botyard maps")')
     return "office"
 
 
 def _asks(o: RunOptions) -> bool:
-    """Whether the start dialog is wanted: without a map, when a person is there to
-    answer.
+    """Return whether to show the start dialog: there is no map, and a user can answer.
+
+    Raises
+    ------
+    CommandLineError
+        ``--start-dialog`` contradicts other options.
     """
     if (
         o.map
@@ -417,8 +452,8 @@ def _asks(o: RunOptions) -> bool:
     ):
         if o.start_dialog:
             raise CommandLineError(
-                "--start-dialog asks for a map in the page: it goes with no map "
-                "and not with --no-gui"
+                "--start-dialog asks for a map on the page: it does not go "
+                "together with a map or with --no-gui"
             )
 
         return False
@@ -435,7 +470,7 @@ async def _serve(
     rotate_logs: Callable[[], None] | None,
     saved: SavedState | None,
 ) -> int:
-    """Open the ports, say "ready", run until told to end."""
+    """Open the ports, print "ready", and run until the program is asked to end."""
     import asyncio
 
     from botyard.app.assembly import about, add_robots, assemble, open_interfaces
@@ -485,15 +520,15 @@ async def _serve(
             if place.settings.paused and page is not None and not o.noninteractive:
                 hub.pause()
                 log.info(
-                    "the world file says that time stands still at first: run it in the page"
+                    "the simulation is paused, as the world file demands: resume it on the page"
                 )
 
             if not asks:
                 _say_ready(_ready(robot_servers, o.json, page), again=saved is not None)
             log.info("%s", about(robot_servers))
             keeper = _keep_state(stack, robot_servers, o, kept)
-            # modules, kernels and the world live as long as the run: looking through
-            # them for garbage holds up a step by 60 to 100 ms
+            # Modules, kernels and the world live as long as the run. Without freezing
+            # them, each full garbage collection delays a step by 60 to 100 ms.
             gc.freeze()
             status = await hub.run()
             if hub.is_crash and not o.no_crash_handler:
@@ -514,18 +549,21 @@ async def _serve(
 
 
 def _say_ready(line: str, *, again: bool) -> None:
-    """Print that everything is there; after a crash, whoever has read that once may
-    have gone.
+    """Print the ready line.
+
+    After a restart, an error is only logged: the program that read the first ready line
+    may have closed the pipe.
     """
     try:
-        # with its newline in one write: a log beside it on the same pipe would tear it
+        # The line and its newline go out in one write, so that log lines on the same
+        # pipe cannot split it.
         click.echo(line)
     except OSError as error:
         if isinstance(error, BrokenPipeError) and not again:
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # as long as the program runs
         logging.getLogger("botyard").warning(
-            '"ready" cannot be written to the standard output: %s', error.strerror
+            'cannot write "ready" to standard output: %s', error.strerror
         )
 
 
@@ -535,13 +573,13 @@ def _keep_state(
     o: RunOptions,
     page: Sequence[Any],
 ) -> StateKeeper | None:
-    """``--state-file``."""
+    """Start to keep the state for a restart (``--state-file``)."""
     if o.state_file is None:
         return None
     from botyard.processes.safefile import Hold
     from botyard.servers.jobs.statefile import StateKeeper
 
-    # else that one holds the file, from one start to the next
+    # A supervisor, if any, holds the file from one start to the next.
     if o.supervisor is None:
         stack.enter_context(Hold(o.state_file))
     keeper = StateKeeper(robot_servers, o.state_file, page, o.supervisor)
@@ -550,12 +588,14 @@ def _keep_state(
 
 
 def _write_results(sim: Simulation, o: RunOptions, place: World) -> None:
-    """What is to be written at the end: all that can be, whatever else cannot.
+    """Write the files requested for the end of the run.
+
+    One failure does not stop the others.
 
     Raises
     ------
     BotyardError
-        The first that could not be written; others are logged.
+        The first failure; further ones are logged.
     """
     first: BotyardError | None = None
     for name, write in (
@@ -575,21 +615,24 @@ def _write_results(sim: Simulation, o: RunOptions, place: World) -> None:
 
 
 def _write_snapshot(sim: Simulation, name: str, *, force: bool) -> None:
-    """``--snapshot``."""
+    """Write the picture of ``--snapshot``."""
     try:
         sim.render(name, overwrite=force)
     except (
         OSError,
         ValueError,
-    ) as error:  # ValueError: Pillow knows no format of this suffix
+        # Pillow raises ValueError for an unknown suffix.
+    ) as error:
         raise CommandLineError(f"--snapshot: cannot write {name}: {error}") from None
 
     logging.getLogger("botyard").info("picture written to %s", name)
 
 
 def _save_scenario(sim: Simulation, name: str, *, place: World, force: bool) -> None:
-    """``--save-scenario``; `place` is the world as it was at first: its pace and its
-    options are those of the new one.
+    """Write the scenario of ``--save-scenario``.
+
+    `place` is the original world. Its speed, duration, pause and options go into the
+    new scenario.
     """
     from botyard.formats import saving
 
@@ -610,18 +653,19 @@ def _save_scenario(sim: Simulation, name: str, *, place: World, force: bool) -> 
     lost = lost_options(click.get_current_context())
     if lost:
         log.info(
-            "%s: options that a scenario cannot hold were not written, say them again: %s",
+            "%s: a scenario cannot hold these options, give them again on the command line: %s",
             name,
             " ".join(lost),
         )
 
 
 def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> None:
-    """``--joystick``."""
+    """Connect the keyboard to a robot's joystick (``--joystick``)."""
     from botyard.cli.joystick import HELP, KeyJoystick
     from botyard.cli.keyboard import Keyboard
 
-    if name not in hub.sim.robots:  # the page was asked for robots
+    # Robots may come from the start dialog, after the options were checked.
+    if name not in hub.sim.robots:
         raise CommandLineError(
             f'--joystick: no robot "{name}"{did_you_mean(name, hub.sim.robots)}'
         )
@@ -632,7 +676,7 @@ def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> Non
 
 
 def _ready(robot_servers: RobotServers, as_json: bool, page: str | None) -> str:
-    """The line that says that everything is there."""
+    """Return the line that announces that the simulator is ready."""
     sim = robot_servers.hub.sim
     robots = [
         {
@@ -663,7 +707,7 @@ def _ready(robot_servers: RobotServers, as_json: bool, page: str | None) -> str:
 
     listed = [f"{r['name']} ({r['model']}) on {r['host']}:{r['port']}" for r in robots]
     listed += [
-        f"a {f['model']} for every client of {f['host']}:{f['port']}" for f in made
+        f"a {f['model']} for each client of {f['host']}:{f['port']}" for f in made
     ]
     shown = f"\npage: {page}" if page else ""
     pace = f"seed {sim.seed}, steps of {1000.0 * sim.dt:g} ms"

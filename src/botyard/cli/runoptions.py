@@ -1,6 +1,4 @@
-"""The options of ``botyard run`` as click parameters, generated from
-`botyard.app.options`.
-"""
+"""Options of ``botyard run`` as click parameters, generated from `botyard.app.options`."""
 
 from __future__ import annotations
 
@@ -37,9 +35,13 @@ class RunOption(click.Option):
     Parameters
     ----------
     world : bool
-        Whether a world file may set it (`botyard.formats.worldoptions`): it describes
-        the world or its pace. Never true for what names a file, an address, a port or a
-        token, opens or closes something, or belongs to the log or the page.
+        Whether a world file may set the option (`botyard.formats.worldoptions`). True
+        for
+        options that describe the world or its pace. Never true for an option that names
+        a
+        file, address, port or token, that opens or closes something, or that concerns
+        the
+        log or the page.
     """
 
     def __init__(self, *args: Any, world: bool, **more: Any) -> None:
@@ -50,8 +52,10 @@ class RunOption(click.Option):
 def _without_effect(
     _context: click.Context, parameter: click.Parameter, value: bool
 ) -> None:
-    """An option of AMRISim for what is not there: its menu bar, its message window, the
-    world file that it wrote for Stage.
+    """Warn about an AMRISim option that has no effect here.
+
+    These options concern its menu bar, its message window, and its world file for
+    Stage.
     """
     if value:
         click.echo(
@@ -63,8 +67,7 @@ def _without_effect(
 def take_config(
     context: click.Context, parameter: click.Parameter, path: str | None
 ) -> str | None:
-    """``--config``: the file's values stand for those that the command line does not
-    give.
+    """Use the values of a configuration file as defaults (``--config``).
 
     Raises
     ------
@@ -80,7 +83,7 @@ def take_config(
 
 
 def parameter(option: Option) -> Callable[[Any], Any]:
-    """Make the click parameter of an option."""
+    """Return the click parameter for an option."""
     if not option.flags:
         return click.argument(option.name, required=False, metavar=option.metavar)
     more: dict[str, Any] = {"help": option.help or None, "hidden": option.hidden}
@@ -106,7 +109,9 @@ def parameter(option: Option) -> Callable[[Any], Any]:
 
 
 def _type(kind: Kind) -> click.ParamType[Any]:
-    """How click reads values of a kind, and what its help text says of them."""
+    """Return click's type for a kind of value, which parses it and describes it in the
+    help.
+    """
     if isinstance(kind, Whole):
         return (
             click.INT
@@ -130,7 +135,7 @@ def _type(kind: Kind) -> click.ParamType[Any]:
 
 
 NO_EFFECT: Final = ("no-menu", "no-messages", "echo-stage-worldfile")
-"""Options of AMRISim that have no effect here."""
+"""AMRISim options that are accepted without an effect."""
 
 PARAMETERS: Final[tuple[Callable[[Any], Any], ...]] = (
     *map(parameter, OPTIONS.values()),
@@ -169,18 +174,19 @@ GROUPS: Final = tuple(
 
 
 ARGUMENTS: Final = "botyard.api.arguments"
-"""Where the context keeps the command line as it was typed."""
+"""Key of the context's metadata for the command line as typed."""
 
 
 class RunCommand(click.Command):
-    """The command with its options in sections; with ``--compat amrisim``, options that
-    do not exist are passed over (CLI-055).
+    """Command ``run``, whose help groups the options in sections.
+
+    With ``--compat amrisim``, it ignores unknown options (CLI-055).
     """
 
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        """Write the sections."""
+        """Write the sections of options."""
         rows = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -194,7 +200,7 @@ class RunCommand(click.Command):
         assert not rows, f"in no section: {', '.join(rows)}"
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples, and the names of all commands."""
+        """Write the examples and the names of all commands."""
         super().format_epilog(ctx, formatter)
         group = ctx.find_root().command
         if isinstance(group, click.Group):
@@ -203,7 +209,7 @@ class RunCommand(click.Command):
                 formatter.write_text(", ".join(names))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse."""
+        """Parse the arguments, and reject misspelt options."""
         ctx.meta[ARGUMENTS] = list(args)
         known = {o for p in self.get_params(ctx) for o in (*p.opts, *p.secondary_opts)}
         if _is_compatible(args):
@@ -216,14 +222,15 @@ class RunCommand(click.Command):
             args = kept
 
         for text in args:
-            if _is_misspelt(text, known):  # else "-robt" would be "-r obt"
+            # click would read "-robt" as "-r obt".
+            if _is_misspelt(text, known):
                 raise click.NoSuchOption(text, ctx=ctx)
 
         return super().parse_args(ctx, args)
 
 
 def _is_misspelt(text: str, known: set[str]) -> bool:
-    """Whether an argument is nearly one of the options of one dash and several letters."""
+    """Return whether an argument resembles a single-dash option of several letters."""
     if (
         not text.startswith("-")
         or text.startswith("--")
@@ -237,8 +244,9 @@ def _is_misspelt(text: str, known: set[str]) -> bool:
 
 
 def _may_be_option(text: str, known: set[str]) -> bool:
-    """Whether an argument is no option, or one of those that there are; ``-p9000`` is
-    one, ``-5`` is a number.
+    """Return whether an argument is not an option, or a known one.
+
+    For example, ``-p9000`` is option ``-p`` with a value, and ``-5`` is a number.
     """
     name = text.partition("=")[0]
     return (
@@ -250,6 +258,7 @@ def _may_be_option(text: str, known: set[str]) -> bool:
 
 
 def _is_compatible(args: Sequence[str]) -> bool:
+    """Return whether the arguments contain ``--compat amrisim``."""
     return "--compat=amrisim" in args or any(
         a == "--compat" and b == "amrisim" for a, b in pairwise(args)
     )
@@ -258,8 +267,10 @@ def _is_compatible(args: Sequence[str]) -> bool:
 def config_text(
     o: RunOptions, context: click.Context, world: Mapping[str, Any], source: str
 ) -> str:
-    """All options as they are in force, as a configuration file, each with where its
-    value comes from (``--print-config``).
+    """Return all effective options as a configuration file, each with the origin of its
+    value.
+
+    Used by ``--print-config``.
     """
     import yaml
 
@@ -294,7 +305,7 @@ def config_text(
 
 
 def _plain(value: Any) -> Any:
-    """A value as a person writes it."""
+    """Return a value in the form in which a user writes it."""
     if isinstance(value, RobotChoice):
         return value.model if value.name is None else f"{value.model}:{value.name}"
     if isinstance(value, Pose):
@@ -303,7 +314,10 @@ def _plain(value: Any) -> Any:
 
 
 def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command function all options; it gets them as keyword arguments."""
+    """Add all options to a command's function.
+
+    It receives them as keyword arguments.
+    """
     for parameter in reversed(PARAMETERS):
         function = parameter(function)
     return function
@@ -312,7 +326,7 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def with_some_options(
     *names: str,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give another command's function these options of a run."""
+    """Add some options of ``run`` to another command's function."""
 
     def give(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in reversed(names):
@@ -335,7 +349,7 @@ _OF_SETTINGS = frozenset(
         "start",
     }
 )
-"""What a saved scenario says by keys of its own, or by the poses of its robots."""
+"""Options that a saved scenario expresses through other keys or through poses."""
 
 
 _OF_SAVED = frozenset(
@@ -352,13 +366,11 @@ _OF_SAVED = frozenset(
         "cwd",
     }
 )
-"""What a saved scenario holds in its own words, and what is of that one run."""
+"""Options that a saved scenario replaces, or that concern only one run."""
 
 
 def world_options(context: click.Context) -> dict[str, Any]:
-    """The options that were given on the command line and that a scenario can hold, by
-    their long names.
-    """
+    """Return the options from the command line that a scenario can hold, by long name."""
     found: dict[str, Any] = {}
     for name, option in OPTIONS.items():
         if option.world and _given(context, name) and name not in _OF_SETTINGS:
@@ -369,9 +381,7 @@ def world_options(context: click.Context) -> dict[str, Any]:
 
 
 def lost_options(context: click.Context) -> list[str]:
-    """The options that were given on the command line and that no scenario can hold,
-    for whoever saves one.
-    """
+    """Return the options from the command line that no scenario can hold."""
     return [
         f"--{o.long}"
         for name, o in OPTIONS.items()
@@ -380,13 +390,16 @@ def lost_options(context: click.Context) -> list[str]:
 
 
 def _given(context: click.Context, name: str) -> bool:
+    """Return whether an option was given, rather than left at its default."""
     return context.get_parameter_source(name) not in (
         None,
         ParameterSource.DEFAULT,
-    )  # None: it is no option of this command
+        # None: this command does not have the option.
+    )
 
 
 def _long_name(parameter: click.Parameter) -> str:
+    """Return the long name of an option, without dashes."""
     return next(
         (o[2:] for o in parameter.opts if o.startswith("--")), parameter.name or ""
     )
@@ -395,7 +408,7 @@ def _long_name(parameter: click.Parameter) -> str:
 def with_world_options(
     o: RunOptions, options: Mapping[str, Any], context: click.Context, source: str
 ) -> RunOptions:
-    """The options of the command line, and where it says nothing those of a world.
+    """Return the options of the command line, completed by a world's own options.
 
     Raises
     ------

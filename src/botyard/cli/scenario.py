@@ -1,6 +1,4 @@
-"""``botyard scenario``: check scenario and world files, print the schema, write an
-example.
-"""
+"""``botyard scenario``: check scenario and world files, print the schema or an example."""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ if TYPE_CHECKING:
     from botyard.formats.models import FileModels
 
 EXAMPLE = (resources.files("botyard") / "maps" / "visitors.yaml").read_text("utf-8")
-"""The shipped scenario, with remarks."""
+"""Shipped scenario with explanatory comments."""
 
 
 @click.group("scenario")
 def command() -> None:
-    """Check and describe scenario files: what stands and moves in a world, and how it
-    is simulated.
+    """Check and describe scenario files: the contents of a world and its simulation
+    settings.
     """
 
 
@@ -34,8 +32,8 @@ def command() -> None:
 @max_read_option
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
-    """Read scenarios, world files, maps or files with models (.inc, .p, .toml) and say
-    what is wrong with them.
+    """Check scenarios, world files, maps or model files (.inc, .p, .toml), and report
+    mistakes.
     """
     from botyard.app.options import RunOptions
     from botyard.cli.run import command as run_command
@@ -64,6 +62,7 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
                         warn=remarks.append, is_program=is_controller, budget=budget
                     ),
                 )
+                # The file's options are checked like options of ``botyard run``.
                 context = run_command.make_context("run", ["--nomap"])
                 asked = with_world_options(
                     RunOptions(**context.params),
@@ -97,9 +96,7 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
 
 
 def _verdict(remarks: Sequence[str]) -> str:
-    """What is said of a file that can be used: that it is good only if nothing in it
-    was doubted.
-    """
+    """Return the summary for a usable file; it is "good" only without any note."""
     if not remarks:
         return "good"
     return (
@@ -110,7 +107,7 @@ def _verdict(remarks: Sequence[str]) -> str:
 
 
 def _say(name: str, found: FileModels) -> None:
-    """What is in a file with models."""
+    """Print the contents of a model file."""
     for text in found.remarks:
         click.echo(f"note: {escaped(text)}")
     names = ", ".join(shown(robot.name) for robot in found.robots)
@@ -132,6 +129,6 @@ def schema() -> int:
 
 @command.command("example")
 def example() -> int:
-    """Print a scenario to begin with."""
+    """Print an example scenario as a starting point."""
     click.echo(EXAMPLE, nl=False)
     return 0

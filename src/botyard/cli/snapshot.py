@@ -1,4 +1,4 @@
-"""``botyard snapshot``: a picture of a world after some time, without opening anything."""
+"""``botyard snapshot``: picture of a world after some time, without opening any port."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from botyard.errors import CommandLineError
 from botyard.names import escaped
 
 MAX_AT_S: Final = 1e6
-"""Most simulated time before the picture, s."""
+"""Maximum simulated time before the picture, s."""
 OPTIONS: Final = (
     "map",
     "stageworld",
@@ -55,15 +55,16 @@ PICTURE: Final = ("area", "follow", "trails", "scans", "size", "theme", "colors"
 @FORCE
 @click.pass_context
 def command(context: click.Context, /, output: Path, at: float, **given: Any) -> int:
-    """Simulate without clients, and draw the world at a time into OUTPUT (.png, .jpg,
-    .webp, .pdf ...).
+    """Simulate without clients, and draw the world at one moment.
+
+    OUTPUT is a .png, .jpg, .webp or .pdf file, among others.
     """
     picture = chosen_picture(**{name: given.pop(name) for name in PICTURE})
     if at > MAX_AT_S:
         raise CommandLineError(f"--at: expected at most {MAX_AT_S:g} s, found {at:g} s")
     if not (given["map"] or given["stageworld"] or given["nomap"]):
         raise CommandLineError(
-            "a picture of which map? -m FILE, or --nomap for an empty plane"
+            "expected a map (-m FILE), or --nomap for an empty plane, found neither"
         )
 
     o = RunOptions(**given, no_gui=True)
@@ -86,6 +87,8 @@ def command(context: click.Context, /, output: Path, at: float, **given: Any) ->
         if picture.scans is True:
             for robot in sim.robots.values():
                 for laser in robot.lasers:
+                    # Lasers scan only for subscribers, so without this the picture
+                    # would show no scans.
                     laser.subscribe(SOURCE)
 
         image = picture_after(sim, at, picture)

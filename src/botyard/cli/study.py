@@ -1,4 +1,4 @@
-"""``botyard study``: many seeded runs of a plan in several processes."""
+"""``botyard study``: many seeded runs of a plan, in several processes."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ if TYPE_CHECKING:
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 LINE_PERIOD_S: Final = 10.0
-"""Where stderr is no terminal, a line says so often how far it is."""
+"""Period of progress lines if stderr is not a terminal, s."""
 SHOWN_ERRORS: Final = 5
-"""Errors of runs that are shown at the end."""
+"""Maximum number of failed runs shown at the end."""
 
 
 class _Study(click.Group):
-    """``botyard study plan.yaml`` means ``botyard study run plan.yaml``."""
+    """Group for which ``botyard study plan.yaml`` means ``botyard study run
+    plan.yaml``.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the word in where it is missing."""
+        """Insert "run" if the first word is not a subcommand."""
         if (
             args
             and args[0] not in self.commands
@@ -49,12 +51,14 @@ class _Study(click.Group):
 
 @click.group("study", cls=_Study)
 def command() -> None:
-    """Many seeded runs of a plan (YAML), in several processes: "botyard study
-    plan.yaml". A plan can name code, which is run.
+    """Carry out many seeded runs of a plan (YAML): "botyard study plan.yaml".
+
+    The runs share several processes. A plan can name code, which the study runs.
     """
 
 
 def _output(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option ``--output``."""
     return click.option(
         "-o",
         "--output",
@@ -65,6 +69,7 @@ def _output(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _read(path: Path, max_read: tuple[str, ...]) -> Plan:
+    """Read a plan within the limits of ``--max-read``."""
     from botyard.formats.budget import Budget
     from botyard.studies.plan import read_plan
 
@@ -72,6 +77,7 @@ def _read(path: Path, max_read: tuple[str, ...]) -> Plan:
 
 
 def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
+    """Open the study of a plan with its results."""
     from botyard.studies.study import Study, results_folder
 
     plan = _read(path, max_read)
@@ -86,32 +92,32 @@ def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
     "-n",
     type=click.IntRange(1, 1_000_000),
     metavar="NUMBER",
-    help="Runs at a time. [default: one for each core, or each processor of the cluster]",
+    help="Maximum number of concurrent runs. [default: one per core, or per CPU of the cluster]",
 )
 @click.option(
     "--ray",
     is_flag=False,
     flag_value="auto",
     metavar="[HOST:PORT]",
-    help="On a cluster of Ray (extra ray). [without an address: the one of "
-    "RAY_ADDRESS, or the one that this computer is a node of]",
+    help="Run on a Ray cluster (extra ray). [without an address: the cluster of "
+    "RAY_ADDRESS, or the one this computer belongs to]",
 )
 @click.option(
-    "--resume", is_flag=True, help="Go on: runs that have ended are not done again."
+    "--resume", is_flag=True, help="Continue: do not repeat runs that have ended."
 )
 @click.option(
     "--only",
     type=click.Choice(["failed"]),
-    help="Of the runs that have ended, repeat those that are not ok.",
+    help="Repeat the ended runs that are not ok.",
 )
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print events as lines of JSON, for programs.",
+    help="Print events as JSON lines, for programs.",
 )
 @click.option(
-    "--force", is_flag=True, help="Begin anew: results in the folder are deleted."
+    "--force", is_flag=True, help="Start again: delete the results in the folder."
 )
 @max_read_option
 def run(
@@ -128,7 +134,7 @@ def run(
     """Carry out PLAN. Status 0: all of its runs are ok; 1: some are not."""
     if force and (resume or only):
         raise CommandLineError(
-            "--force begins anew: not together with --resume or --only"
+            "--force deletes all results: it does not go together with --resume or --only"
         )
 
     from botyard.studies.results import Folder
@@ -136,7 +142,8 @@ def run(
 
     read = _read(plan, max_read)
     folder = output or results_folder(read)
-    if ray is not None and force:  # before results are deleted
+    # Checked before any results are deleted.
+    if ray is not None and force:
         from botyard.studies.onray import check_cluster
 
         check_cluster(ray)
@@ -155,11 +162,11 @@ def _carry_out(
     only: str | None,
     as_json: bool,
 ) -> int:
-    """What is left of a study; the status."""
+    """Carry out the open runs of a study; return the exit status."""
     if study.rows and not (resume or only):
         raise CommandLineError(
-            f"{study.folder.path} holds {len(study.rows)} results: --resume goes "
-            "on, --only failed repeats, --force begins anew"
+            f"{study.folder.path} already holds {len(study.rows)} results: "
+            "--resume continues, --only failed repeats failed runs, --force starts again"
         )
 
     study.folder.check_table()
@@ -177,7 +184,7 @@ def _carry_out(
     elif resume or only:
         click.echo(
             f"{len(study.runs)} runs, {len(study.runs) - len(study.left())} have "
-            f"ended before; {len(runs)} to do",
+            f"already ended; {len(runs)} to do",
             err=True,
         )
 
@@ -188,13 +195,13 @@ def _carry_out(
     except BaseException as error:
         if not as_json:
             click.echo(
-                f"what has ended is kept in {study.folder.path}; --resume goes on",
+                f"the results so far are kept in {study.folder.path}; --resume continues",
                 err=True,
             )
 
         if isinstance(error, OSError):
             raise CommandLineError(
-                f"{study.folder.path}: results cannot be written: {error}"
+                f"{study.folder.path}: cannot write results: {error}"
             ) from None
 
         raise
@@ -210,11 +217,14 @@ def _carry_out(
 
 
 def _say(**event: Any) -> None:
+    """Print an event as a line of JSON."""
     click.echo(json.dumps(event))
+    # A program that reads the events through a pipe needs them at once.
     sys.stdout.flush()
 
 
 def _report_counts(study: Study, counts: dict[str, int]) -> None:
+    """Print the number of runs by status, and the first errors."""
     click.echo(
         ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     )
@@ -239,7 +249,10 @@ def _report_counts(study: Study, counts: dict[str, int]) -> None:
 
 @contextmanager
 def _progress(total: int, as_json: bool) -> Iterator[Callable[[Done], None]]:
-    """Follows runs: events for programs, a bar on a terminal, else lines."""
+    """Yield a function to call with each finished run, which shows the progress.
+
+    It prints events for programs, a bar on a terminal, or a line from time to time.
+    """
     if as_json:
         yield lambda d: _say(
             event="run",
@@ -280,7 +293,7 @@ def _progress(total: int, as_json: bool) -> Iterator[Callable[[Done], None]]:
 
 
 class _Lines:
-    """How far it is, in a line now and then."""
+    """Progress lines for a log or a pipe."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -302,7 +315,7 @@ class _Lines:
 
 
 def duration(seconds: float) -> str:
-    """A time for people."""
+    """Return a duration in words."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -316,9 +329,9 @@ def duration(seconds: float) -> str:
     "-n",
     type=click.IntRange(1, 1024),
     metavar="NUMBER",
-    help="Processes. [default: one for each core]",
+    help="Number of processes. [default: one per core]",
 )
-@click.option("--no-run", is_flag=True, help="Do not measure the time by a run.")
+@click.option("--no-run", is_flag=True, help="Do not measure the time with a run.")
 @max_read_option
 def check(
     plan: Path,
@@ -327,8 +340,9 @@ def check(
     no_run: bool,
     max_read: tuple[str, ...],
 ) -> int:
-    """Say what PLAN asks for: its runs, those that have ended, and, by one run that is
-    measured, the time that they take.
+    """Check PLAN and estimate the time it takes.
+
+    Prints the number of runs, and how many have ended. The estimate measures one run.
     """
     study = _open(plan, output, max_read)
     keys = study.plan.keys
@@ -345,7 +359,7 @@ def check(
     left = study.left()
     if len(left) < len(study.runs):
         click.echo(
-            f"{len(study.runs) - len(left)} have ended before "
+            f"{len(study.runs) - len(left)} have already ended "
             f"({study.folder.path}); {len(left)} are left for --resume"
         )
 
@@ -354,7 +368,7 @@ def check(
     wall = _measured(study)
     workers = min(workers or os.cpu_count() or 1, len(left))
     click.echo(
-        f"a run takes {wall:.3g} s; all: about "
+        f"one run takes {wall:.3g} s; all take about "
         f"{duration(wall * len(left) / workers)} with {workers} workers"
     )
     return 0
@@ -368,7 +382,7 @@ def check(
     "page",
     type=FILE,
     metavar="FILE",
-    help="The page. [default: report.html in the results]",
+    help="Report to write. [default: report.html in the results folder]",
 )
 @FORCE
 @max_read_option
@@ -379,8 +393,9 @@ def report(
     force: bool,
     max_read: tuple[str, ...],
 ) -> None:
-    """Write what has ended of PLAN as a page that stands alone: a table and plots, with
-    95 % intervals; and the table of all runs anew.
+    """Write a report of PLAN's finished runs: an HTML page with a table and plots.
+
+    Also updates the table of all runs. Means and shares have 95 % intervals.
     """
     from botyard.studies.report import write_report
 
@@ -394,7 +409,7 @@ def report(
 
 
 def _measured(study: Study) -> float:
-    """Wall time of the first run that is left, s; its result is not kept."""
+    """Return the wall time of the first open run, s; its result is not kept."""
     from botyard.studies.study import Study as AStudy
 
     found: list[Done] = []

@@ -1,5 +1,6 @@
-"""``botyard traffic``: robots on sector paths under a supervisor: run, look at, make
-and compare tasks.
+"""``botyard traffic``: robots on sector paths under a supervisor.
+
+Subcommands run, check, generate, convert and compare tasks.
 """
 
 from __future__ import annotations
@@ -40,71 +41,81 @@ TABLES_BEGIN: Final[tuple[bytes, ...]] = (
     b'[\n {\n  "family"',
     b"[]",
 )
-"""How tables begin, which have no room for a mark."""
+"""First bytes of tables, by which botyard recognises its own files.
+
+CSV and JSON tables have no place for a marker.
+"""
 
 
 @click.group("traffic")
 def command() -> None:
-    """Robots on paths divided into sectors, under a supervisor that grants permissions
-    (the MMRS simulator's tasks, and more).
+    """Run robots on paths divided into sectors, under a supervisor that grants
+    permissions.
+
+    Reads the tasks of the MMRS simulator, and others.
     """
 
 
 def _rules(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say how a run goes."""
+    """Add the options for the rules of a run."""
     options = (
         click.option(
             "--time-limit",
             type=click.FloatRange(0.0),
             default=1e6,
             metavar="S",
-            help="Give up after so much simulated time.",
+            help="Maximum simulated time; then the run is given up.",
         ),
         click.option(
             "--stop-at-end",
             is_flag=True,
-            help="Robots stop exactly at the end of their path, instead of braking there.",
+            help="Robots stop exactly at the end of their path, instead of "
+            "starting to brake there.",
         ),
         click.option(
             "--leaves",
             is_flag=True,
-            help="A robot that has finished is taken away; else it stays in its last sector.",
+            help="Remove finished robots; otherwise they stay in their last sector.",
         ),
         click.option(
             "--on-collision",
             type=click.Choice(["end", "continue"]),
             default="end",
             show_default=True,
-            help="A collision is the end, or it is counted and both robots brake.",
+            help="End the run at a collision, or count it and let both robots brake.",
         ),
         click.option(
             "--original-braking",
             is_flag=True,
-            help="Critical points where the original puts them: by the acceleration.",
+            help="Place critical points as the original does: by the acceleration.",
         ),
         click.option(
             "--latency",
             type=click.FloatRange(0.0),
             default=0.0,
             metavar="S",
-            help="Time that each message takes.",
+            help="Latency of each message.",
         ),
         click.option(
             "--jitter",
             type=click.FloatRange(0.0),
             default=0.0,
             metavar="S",
-            help="Random time in addition, up to this.",
+            help="Maximum random addition to the latency.",
         ),
         click.option(
             "--loss",
             type=click.FloatRange(0.0, 1.0),
             default=0.0,
             metavar="SHARE",
-            help="Share of messages that are lost.",
+            help="Share of lost messages, from 0 to 1.",
         ),
         click.option(
-            "--seed", type=SEED, default=1, show_default=True, help="Of what is random."
+            "--seed",
+            type=SEED,
+            default=1,
+            show_default=True,
+            help="Seed of all random numbers.",
         ),
     )
     for option in reversed(options):
@@ -113,6 +124,7 @@ def _rules(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _made_rules(o: dict[str, Any]) -> Rules:
+    """Return the rules that the options describe."""
     from botyard.traffic.rules import Rules
 
     return Rules(
@@ -129,10 +141,12 @@ def _made_rules(o: dict[str, Any]) -> Rules:
 
 
 def _warn(text: str) -> None:
+    """Print a warning."""
     click.echo(f"warning: {escaped(text)}", err=True)
 
 
 def _load(path: Path, max_read: Sequence[str]) -> Task:
+    """Read a task within the limits of ``--max-read``."""
     from botyard.formats.budget import Budget
     from botyard.traffic.task import load_task
 
@@ -140,7 +154,13 @@ def _load(path: Path, max_read: Sequence[str]) -> Task:
 
 
 def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int, int]]:
-    """A script of permissions: ``[[step, robot], …]``."""
+    """Read a script of permissions: ``[[step, robot], …]``.
+
+    Raises
+    ------
+    CommandLineError
+        The file is not valid.
+    """
     from botyard.formats.base import read_bytes
     from botyard.formats.budget import Budget, Meter
     from botyard.formats.jsonfile import loads
@@ -172,9 +192,7 @@ def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int,
 
 
 def _compile() -> None:
-    """Have the kernels ready before something else is shown on the terminal; says so if
-    they have to be compiled.
-    """
+    """Compile the kernels, if necessary, before a progress bar occupies the terminal."""
     from botyard.processes.compiling import watch
     from botyard.traffic.compare import compile_kernels
 
@@ -185,7 +203,7 @@ def _compile() -> None:
 
 @contextmanager
 def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
-    """A bar on stderr for what takes long; nothing where stderr is no terminal."""
+    """Show a progress bar on stderr; no bar if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda _t, _n: None
         return
@@ -209,61 +227,63 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
 @click.option(
     "--supervisor",
     metavar="NAME|FILE.py:CLASS",
-    help="Who grants. [default: bankers; none with --grants or --compat]",
+    help="Supervisor that grants permissions. [default: bankers; none with --grants or --compat]",
 )
 @click.option(
     "--grants",
     type=FILE,
     metavar="FILE",
-    help="A script of permissions: JSON [[step, robot], …], each given after that step of 0.1 s.",
+    help="Script of permissions: JSON [[step, robot], …], each granted after that step of 0.1 s.",
 )
 @click.option(
     "--compat",
     is_flag=True,
-    help="As the original: 10 steps a second, with its quirks.",
+    help="Behave like the original: 10 steps per second, with its quirks.",
 )
 @click.option(
     "--latency-steps",
     type=click.IntRange(0),
     default=1,
     show_default=True,
-    help="With --compat: steps until an answer comes.",
+    help="With --compat: number of steps until an answer arrives.",
 )
 @_rules
 @click.option(
     "--on-robots",
     metavar="MODEL",
-    help="By robots of the 2-D engine along the paths (Geometry), for example p3dx.",
+    help="Drive simulated robots of this model along the paths (needs Geometry), for example p3dx.",
 )
 @click.option(
     "--knows",
     type=click.Choice(["truth", "odometry"]),
     default="truth",
     show_default=True,
-    help="With --on-robots: where robots believe to be.",
+    help="With --on-robots: source of the robots' own position.",
 )
 @click.option(
-    "--ros1", is_flag=True, help="The supervisor is a ROS 1 node; in real time."
+    "--ros1", is_flag=True, help="Use a ROS 1 node as the supervisor, in real time."
 )
 @click.option(
     "--ros-master",
     metavar="URI|embedded[:PORT]",
-    help="The master. [default: $ROS_MASTER_URI; embedded: one of our own]",
+    help="ROS master. [default: $ROS_MASTER_URI; embedded: start one]",
 )
 @click.option(
-    "--ros2", is_flag=True, help="The supervisor is a ROS 2 node (DDS); in real time."
+    "--ros2",
+    is_flag=True,
+    help="Use a ROS 2 node (DDS) as the supervisor, in real time.",
 )
 @click.option(
     "--wait-for-supervisor",
     is_flag=True,
-    help="Begin when somebody subscribes to critical_points.",
+    help="Start when the first subscriber to critical_points connects.",
 )
 @click.option(
     "--speed",
     type=click.FloatRange(0.0, 1000.0, min_open=True),
     default=1.0,
     show_default=True,
-    help="With ROS: times real time.",
+    help="With ROS: speed as a multiple of real time.",
 )
 @click.option(
     "--idle-limit",
@@ -271,7 +291,7 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     default=10.0,
     show_default=True,
     metavar="S",
-    help="With ROS: all at rest for so long is a deadlock; 0: never.",
+    help="With ROS: all robots at rest for this long count as a deadlock; 0: never.",
 )
 @click.option(
     "--result",
@@ -289,7 +309,7 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     "--sectors",
     type=FILE,
     metavar="FILE",
-    help="Write a table of the sectors that conflict, and how long they were used.",
+    help="Write a table of the conflicting sectors and their time of use.",
 )
 @click.option(
     "--gantt",
@@ -307,19 +327,20 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     "--replay",
     type=FILE,
     metavar="FILE",
-    help="Write a page (.html) that plays the run.",
+    help="Write an HTML page that replays the run.",
 )
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print the result without its events as JSON.",
+    help="Print the result as JSON, without its events.",
 )
 @max_read_option
 @FORCE
 def run(task: Path, **o: Any) -> int:
-    """Run TASK and say how it ends: exit status 0 completed, 10 collision, 11 deadlock,
-    12 given up.
+    """Run TASK and report its outcome.
+
+    Exit status: 0 completed, 10 collision, 11 deadlock, 12 given up.
     """
     _check_run(o)
     loaded = _load(task, o["max_read"])
@@ -358,7 +379,7 @@ def run(task: Path, **o: Any) -> int:
 
 
 def _check_run(o: dict[str, Any]) -> None:
-    """Find what cannot be before anything runs.
+    """Check the options before anything runs.
 
     Raises
     ------
@@ -371,7 +392,7 @@ def _check_run(o: dict[str, Any]) -> None:
     over_ros = o["ros1"] or o["ros_master"] or o["ros2"]
     if over_ros and o["supervisor"] is not None:
         raise CommandLineError(
-            "--supervisor does not go with --ros1 or --ros2: the supervisor is a ROS node"
+            "--supervisor does not go together with --ros1 or --ros2: the supervisor is a ROS node"
         )
 
     for option, given in (
@@ -381,7 +402,7 @@ def _check_run(o: dict[str, Any]) -> None:
         ("--replay", o["replay"]),
     ):
         if o["on_robots"] is not None and given:
-            raise CommandLineError(f"--on-robots does not go with {option}")
+            raise CommandLineError(f"--on-robots does not go together with {option}")
 
     if o["on_robots"] is not None:
         from botyard.formats.models import find_robot
@@ -410,15 +431,17 @@ def _check_run(o: dict[str, Any]) -> None:
 
 
 def _check_chart(option: str, path: Path | None) -> None:
+    """Check that the suffix of a chart file is supported."""
     from botyard.traffic.gantt import FORMATS
 
     if path is not None and path.suffix.lower() not in FORMATS:
         raise CommandLineError(
-            f"{option}: {path}: expected a picture of the kind {', '.join(FORMATS)}"
+            f"{option}: {path}: expected one of the suffixes {', '.join(FORMATS)}"
         )
 
 
 def _run(task: Task, o: dict[str, Any]) -> Outcome:
+    """Run a task in the mode that the options select."""
     from botyard.traffic.compat import CompatTraffic
     from botyard.traffic.engine import Traffic
     from botyard.traffic.supervisors.registry import find_supervisor
@@ -470,7 +493,7 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
 def _run_recorded(
     real: RobotTraffic, o: dict[str, Any], progress: Callable[[float, int], None]
 ) -> Outcome:
-    """A run on robots, recorded as it goes."""
+    """Run a task on simulated robots and record it."""
     from botyard.traffic.recorded import Notes
 
     try:
@@ -492,6 +515,7 @@ def _run_recorded(
 
 
 def _print_outcome(out: Outcome) -> None:
+    """Print the outcome and the figures of a run."""
     click.echo(out.describe())
     m = out.metrics
     click.echo(
@@ -519,6 +543,7 @@ def _print_outcome(out: Outcome) -> None:
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    """Return rows as CSV text."""
     text = io.StringIO()
     if rows:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
@@ -529,13 +554,14 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _result_text(out: Outcome) -> str:
-    """What a file with a result holds."""
+    """Return the contents of a result file."""
     return (
         json.dumps({"generator": MARK, **out.to_json()}, separators=(",", ":")) + "\n"
     )
 
 
 def _write(path: Path, text: str, force: bool, begins: Beginnings = ()) -> None:
+    """Write a text file; report errors of the system as WorldError."""
     try:
         write_text(path, text, force=force, begins=begins)
     except OSError as error:
@@ -548,7 +574,7 @@ def _write(path: Path, text: str, force: bool, begins: Beginnings = ()) -> None:
     default="localhost:1883",
     show_default=True,
     metavar="HOST[:PORT]",
-    help="The MQTT broker.",
+    help="MQTT broker.",
 )
 @click.option(
     "--agvs",
@@ -561,7 +587,7 @@ def _write(path: Path, text: str, force: bool, begins: Beginnings = ()) -> None:
     "--manufacturer",
     default="botyard",
     show_default=True,
-    help="In topics: uagv/v2/MANUFACTURER/agv0/order and so on.",
+    help="Manufacturer in topics such as uagv/v2/MANUFACTURER/agv0/order.",
 )
 @click.option(
     "--radius",
@@ -575,14 +601,14 @@ def _write(path: Path, text: str, force: bool, begins: Beginnings = ()) -> None:
     type=click.FloatRange(0.0, min_open=True),
     default=0.65,
     show_default=True,
-    help="Greatest speed, m/s.",
+    help="Maximum speed, m/s.",
 )
 @click.option(
     "--speed",
     type=click.FloatRange(0.0, 1000.0, min_open=True),
     default=1.0,
     show_default=True,
-    help="Times real time.",
+    help="Speed as a multiple of real time.",
 )
 @click.option(
     "--result",
@@ -601,8 +627,9 @@ def vda5050(
     result: Path | None,
     force: bool,
 ) -> int:
-    """Be AGVs of VDA 5050: wait for an order for each, and drive as far as bases are
-    released (extra vda5050).
+    """Simulate AGVs of VDA 5050 (extra vda5050).
+
+    Each AGV waits for an order and drives as far as its base is released.
     """
     require("vda5050", what="traffic vda5050")
     check_can_be_written("--result", result, force=force)
@@ -639,7 +666,7 @@ def vda5050(
 def gantt(
     result: Path, output: Path | None, max_read: tuple[str, ...], force: bool
 ) -> None:
-    """Draw the RESULT of a run (--result) as a chart of robots and sectors over time."""
+    """Draw the RESULT of a run (--result) as a Gantt chart of robots and sectors."""
     from botyard.formats.budget import Budget
     from botyard.traffic.gantt import draw, load_result
 
@@ -653,7 +680,7 @@ def gantt(
 
 @command.command("supervisors")
 def supervisors() -> None:
-    """List the supervisors that there are, and what each guarantees."""
+    """List all supervisors and the guarantee of each."""
     from botyard.traffic.supervisors.registry import all_supervisors
 
     print_table(
@@ -664,26 +691,25 @@ def supervisors() -> None:
 
 @command.command("check")
 @click.argument("task", type=FILE)
-@click.option(
-    "--leaves", is_flag=True, help="Robots that have finished are taken away."
-)
+@click.option("--leaves", is_flag=True, help="Remove finished robots.")
 @click.option(
     "--exhaustive/--no-exhaustive",
     default=None,
-    help="Try all orders of moves; the default where there are few.",
+    help="Try all orders of moves. [default: if there are few]",
 )
 @max_read_option
 def check(
     task: Path, leaves: bool, exhaustive: bool | None, max_read: tuple[str, ...]
 ) -> int:
-    """Say whether TASK is well formed, whether its start is safe, and if that can be
-    found out, whether it can be solved.
+    """Check whether TASK is well formed, its start is safe, and it can be solved.
+
+    Solvability is checked only if the number of states is small enough.
     """
     from botyard.traffic.check import check as look
 
     loaded = _load(task, max_read)
     with telling(
-        f"trying orders of moves of {len(loaded)} robots; --no-exhaustive leaves that out"
+        f"trying all orders of moves of {len(loaded)} robots; --no-exhaustive skips this"
     ):
         report = look(loaded, leaves, exhaustive)
 
@@ -695,19 +721,19 @@ def check(
     if report.stuck:
         click.echo(
             "the start is not safe: robots "
-            f"{', '.join(map(str, report.stuck[:20]))} cannot end one after the other"
+            f"{', '.join(map(str, report.stuck[:20]))} cannot finish one after another"
         )
     else:
-        click.echo("the start is safe: all robots can end one after the other")
+        click.echo("the start is safe: all robots can finish one after another")
 
     if report.states:
         words = {
             True: "can be solved",
             False: "cannot be solved in any order of moves",
-            None: "was given up as too large",
+            None: "has too many states to search",
         }
         click.echo(
-            f"tried everything ({report.states} states): the task {words[report.solvable]}"
+            f"search of {report.states} states: the task {words[report.solvable]}"
         )
 
     return 0 if not report.stuck or report.solvable else 11
@@ -728,7 +754,7 @@ def check(
     type=SEED,
     default=1,
     show_default=True,
-    help="The same seed gives the same task.",
+    help="Seed; the same seed gives the same task.",
 )
 @click.option(
     "--radius",
@@ -749,7 +775,7 @@ def check(
     "--output",
     type=FILE,
     metavar="FILE",
-    help="Where to write the task. [default: standard output]",
+    help="File for the task. [default: standard output]",
 )
 @FORCE
 def make(
@@ -761,13 +787,15 @@ def make(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Make a task of a FAMILY: crossings, ring, corridor, star, warehouse, deadlock."""
+    """Generate a task of a FAMILY: crossings, ring, corridor, star, warehouse,
+    deadlock.
+    """
     import numpy as np
 
     from botyard.traffic.generate import generate
     from botyard.traffic.task import Vehicle
 
-    with telling(f"making a task for {robots} robots"):
+    with telling(f"generating a task for {robots} robots"):
         task = generate(
             family, robots, seed, Vehicle(ends=np.ones(1), radius=radius), cell
         )
@@ -790,7 +818,7 @@ def make(
     type=click.FloatRange(0.0, min_open=True),
     default=0.01,
     show_default=True,
-    help="Drawings: m for a unit.",
+    help="Drawings: length of one unit, m.",
 )
 @click.option(
     "--cell",
@@ -811,7 +839,7 @@ def make(
     type=click.FloatRange(0.0, min_open=True),
     default=8.0,
     show_default=True,
-    help="Drawings: longest sector, m.",
+    help="Drawings: maximum length of a sector, m.",
 )
 @click.option(
     "--robots",
@@ -819,17 +847,17 @@ def make(
     type=click.IntRange(1),
     default=10,
     show_default=True,
-    help="Scenarios: how many.",
+    help="Scenarios: number of robots.",
 )
 @click.option(
     "--route",
     "routes",
     multiple=True,
     metavar="A,B,…",
-    help="Graphs: the places that a robot visits. Repeatable.",
+    help="Graphs: places that a robot visits. Repeatable, one per robot.",
 )
 @click.option(
-    "--level", metavar="NAME", help="Graphs: which level. [default: the first]"
+    "--level", metavar="NAME", help="Graphs: level to use. [default: the first]"
 )
 @max_read_option
 @FORCE
@@ -846,9 +874,10 @@ def convert(
     max_read: tuple[str, ...],
     force: bool,
 ) -> None:
-    """Make a task of a drawing (.svg: every line is a path), of a navigation graph of
-    Open-RMF (.yaml, with --route), or of a plan of multi-agent path finding (.txt,
-    .json).
+    """Convert a drawing, a navigation graph or a multi-agent plan to a task.
+
+    Reads drawings (.svg: each line is a path), navigation graphs of Open-RMF (.yaml,
+    with --route), and plans of multi-agent path finding (.txt, .json).
     """
     import numpy as np
 
@@ -919,7 +948,7 @@ def convert(
     "--families",
     "-f",
     metavar="NAMES",
-    help="With commas. [default: all, if no TASKS are given]",
+    help="Families, comma-separated. [default: all, unless TASKS are given]",
 )
 @click.option(
     "--robots",
@@ -928,20 +957,20 @@ def convert(
     default="4,8,16",
     show_default=True,
     metavar="NUMBERS",
-    help="Sizes of the families, with commas.",
+    help="Numbers of robots, comma-separated.",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(1),
     default=10,
     show_default=True,
-    help="Tasks of each family and size.",
+    help="Number of tasks per family and size.",
 )
 @click.option(
     "--processes",
     type=click.IntRange(0),
     default=0,
-    help="Runs at a time. [default: one for each core]",
+    help="Maximum number of concurrent runs. [default: one per core]",
 )
 @_rules
 @click.option(
@@ -949,16 +978,16 @@ def convert(
     "csv_file",
     type=FILE,
     metavar="FILE",
-    help="Write every run as a line of a table.",
+    help="Write a table with one row per run.",
 )
 @click.option(
-    "--json", "json_file", type=FILE, metavar="FILE", help="Write every run as JSON."
+    "--json", "json_file", type=FILE, metavar="FILE", help="Write all runs as JSON."
 )
 @max_read_option
 @FORCE
 def compare(tasks: tuple[Path, ...], **o: Any) -> None:
-    """Compare supervisors on the shipped families of tasks, or on TASKS; deadlocks are
-    named with their circles.
+    """Compare supervisors on the shipped families of tasks, or on TASKS; report the
+    cycle of each deadlock.
     """
     from botyard.formats.budget import Budget
     from botyard.studies.comparison import compare as carry_out
@@ -966,7 +995,7 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
     from botyard.traffic.generate import FAMILIES
     from botyard.traffic.supervisors.registry import find_supervisor
 
-    # a mistake is told before anything runs
+    # Report a mistake before anything runs.
     Budget().raised(o["max_read"])
     names = [n for n in o["supervisors"].split(",") if n]
     for name in names:
@@ -980,7 +1009,7 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
         sizes = [int(n) for n in o["sizes"].split(",") if n]
     except ValueError:
         raise CommandLineError(
-            f'--robots: expected numbers with commas, found "{o["sizes"]}"'
+            f'--robots: expected comma-separated numbers, found "{o["sizes"]}"'
         ) from None
 
     cases = [Case(str(t), 0, o["seed"], s) for t in tasks for s in names]

@@ -1,5 +1,7 @@
-"""Runs in real time whose supervisor is another program: a ROS node (``traffic run
---ros1 | --ros2``), a master control (``vda5050``).
+"""Traffic runs in real time whose supervisor is another program.
+
+The supervisor is a ROS node (``traffic run --ros1 | --ros2``) or a VDA 5050 master
+control (``traffic vda5050``).
 """
 
 from __future__ import annotations
@@ -34,21 +36,25 @@ from botyard.traffic.task import Task, Vehicle
 def run_over_ros(
     task: Task, script: Sequence[tuple[int, int]], rules: Rules, o: Mapping[str, Any]
 ) -> Outcome:
-    """Run a task in real time.
+    """Run a task in real time with a ROS node as the supervisor.
 
     Parameters
     ----------
+    task : Task
+        The task.
     script : sequence of (int, int)
-        Permissions by step and robot, besides.
+        Additional permissions, by step and robot.
+    rules : Rules
+        Rules of the run.
     o : mapping
-        The command's options.
+        Options of the command.
 
     Raises
     ------
     WorldError
-        There are more robots than ROS can name here.
+        The task has more robots than the ROS messages can number.
     RosMasterError
-        There is no master.
+        There is no ROS master.
     """
     check_ids(len(task))
     relay = Relay()
@@ -71,7 +77,7 @@ def run_over_ros(
 
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
-    """What the parts that wait for others log is for who waits for them."""
+    """Print log lines, so that the user sees what the run waits for."""
     logs = set_up_logging()
     try:
         yield
@@ -135,7 +141,22 @@ def run_over_mqtt(
     velocity: float,
     speed: float,
 ) -> Outcome | None:
-    """Be AGVs until all have ended, or Ctrl-C.
+    """Simulate AGVs until all have finished, or until Ctrl-C.
+
+    Parameters
+    ----------
+    host, port : str, int
+        MQTT broker.
+    agvs : int
+        Number of AGVs.
+    manufacturer : str
+        Manufacturer in topic names.
+    radius : float
+        Radius of the AGVs, m.
+    velocity : float
+        Maximum speed, m/s.
+    speed : float
+        Speed of the simulation as a multiple of real time.
 
     Raises
     ------

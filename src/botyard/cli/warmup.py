@@ -1,5 +1,6 @@
-"""``botyard warmup``: compile the kernels ahead, with a line of progress; also what
-every run does first.
+"""``botyard warmup``: compile the kernels in advance, with a progress line.
+
+Each run does the same first, as far as it needs kernels.
 """
 
 from __future__ import annotations
@@ -22,27 +23,31 @@ if TYPE_CHECKING:
     from botyard.native.packages import Package
 
 WARM_MARKER = "complete"
-"""Marker file in the cache: all kernels are compiled."""
+"""Marker file in the cache; its presence shows that all kernels are compiled."""
 CACHE_FOLDER = re.compile(r"[0-9a-f]{16}(-[0-9.a-z]+)?")
-"""Names of folders of compiled kernels."""
+"""Pattern for the names of folders with compiled kernels."""
 CACHE_MAX_AGE_S = 30 * 24 * 3600.0
-"""Compiled kernels of other versions are deleted when they were not used for this long,
-s.
-"""
+"""Time without use after which compiled kernels of other versions are deleted, s."""
 
 
 def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
-    """Load or compile the kernels, unless they come with the package; say so on stderr
-    when some are compiled. Returns the seconds it took.
+    """Load or compile the kernels, and report compilation on stderr.
+
+    Does nothing if the package contains compiled kernels.
 
     Parameters
     ----------
     masses : bool
-        Also those for bodies with mass, which take as long to compile as all others
-        together.
+        Also the kernels for bodies with mass, which take as long to compile as all
+        others.
     rest : bool
-        Also all that no run needs at its start: of `botyard.Worlds`, navigation,
+        Also the kernels that no run needs at its start: `botyard.Worlds`, navigation,
         pictures and traffic.
+
+    Returns
+    -------
+    float
+        Wall time, s.
     """
     from botyard.engine.kernels.jit import PACKAGE
     from botyard.native.shipped import is_shipped
@@ -56,15 +61,15 @@ def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
         return 0.0
 
     watch.always = True
-    # compiling makes millions of objects that live on: looking through them again and
-    # again takes a tenth of the time
+    # The compiler creates millions of objects that stay alive; scanning them repeatedly
+    # would take a tenth of the time.
     gc.disable()
     try:
         helper = _start_helper()
         from botyard.worlds.warmup import warm_up
 
-        # the kernels are compiled in the calling thread: in another one, the memory
-        # allocator makes it take a third longer
+        # Compile in this thread: in any other one, the memory allocator makes it take a
+        # third longer.
         warm_up(lambda: _wait_for(helper), masses=masses)
         if rest:
             warm_up_rest()
@@ -77,7 +82,7 @@ def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
 
 
 def _other_packages() -> tuple[Package, ...]:
-    """The packages of kernels beside the engine."""
+    """Return the kernel packages other than the engine's."""
     from botyard.navigation.kernels.jit import PACKAGE as NAVIGATION
     from botyard.pictures.kernels.jit import PACKAGE as PICTURES
     from botyard.traffic.kernels.jit import PACKAGE as TRAFFIC
@@ -86,7 +91,7 @@ def _other_packages() -> tuple[Package, ...]:
 
 
 def warm_up_rest() -> None:
-    """Call each kernel that `botyard.worlds.warmup.warm_up` does not call."""
+    """Call all kernels that `botyard.worlds.warmup.warm_up` does not call."""
     from botyard.navigation.warmup import warm_up as warm_up_navigation
     from botyard.pictures.warmup import warm_up as warm_up_pictures
     from botyard.traffic.compare import compile_kernels
@@ -99,12 +104,14 @@ def warm_up_rest() -> None:
 
 
 def _start_helper() -> subprocess.Popen[bytes] | None:
-    """Another process that compiles a part of the kernels, when nothing is in the cache
-    and there is a processor for it.
+    """Start a process that compiles a part of the kernels.
 
-    Numba compiles one function at a time in a process; the two meet in the cache on
-    disk. Should the other fail, its part is compiled here after all. It writes a line
-    when it begins to compile, and ends with this process.
+    None if it would not help.
+
+    It helps if the cache is empty and a second CPU is free. Numba compiles one function
+    at a time per process; both processes share the cache on disk. If the helper fails,
+    this process compiles its part as well. The helper writes a line when it starts to
+    compile, and ends with this process.
     """
     cache = _cache()
     if (
@@ -126,9 +133,7 @@ def _start_helper() -> subprocess.Popen[bytes] | None:
 
 
 def _wait_for(helper: subprocess.Popen[bytes] | None) -> None:
-    """Wait until it has done its part; if it compiles, that is told as if it were done
-    here.
-    """
+    """Wait for the helper; report its compilation like our own."""
     if helper is None:
         return
     from botyard.processes.compiling import watch
@@ -137,12 +142,15 @@ def _wait_for(helper: subprocess.Popen[bytes] | None) -> None:
     with helper:
         if helper.stdout.readline():
             with watch.elsewhere():
-                helper.stdout.read()  # until it ends
+                # Read until the helper ends.
+                helper.stdout.read()
 
 
 def help_compiling() -> None:
-    """The helper process: compile the kernels of sensors and maps into the cache; a
-    line is written when the first one is compiled.
+    """Compile the kernels of sensors and maps into the cache (main function of the
+    helper).
+
+    Writes a line when it compiles the first kernel.
     """
     from botyard.processes.child_process import run_helper
     from botyard.processes.compiling import watch
@@ -154,7 +162,7 @@ def help_compiling() -> None:
 
 
 def _mark_warm() -> None:
-    """Note that the cache is complete, so that no run starts a helper for nothing."""
+    """Mark the cache as complete, so that no later run starts a helper in vain."""
     cache = _cache()
     if cache.is_used:
         with contextlib.suppress(OSError):
@@ -162,6 +170,7 @@ def _mark_warm() -> None:
 
 
 def _cache() -> Cache:
+    """Return the cache of the engine's kernels."""
     from botyard.engine.kernels.jit import PACKAGE
     from botyard.native.cache import cache_of
 
@@ -169,9 +178,10 @@ def _cache() -> Cache:
 
 
 def remove_old_caches() -> None:
-    """Delete compiled kernels of other versions that nobody has used for a month."""
+    """Delete compiled kernels of other versions that were not used for a month."""
     kept = _cache().folder
-    if not kept.is_absolute():  # the user has no home folder
+    # Without a home folder there is no cache to clean.
+    if not kept.is_absolute():
         return
     for folder in kept.parent.glob("*"):
         if folder != kept and folder.is_dir() and CACHE_FOLDER.fullmatch(folder.name):
@@ -185,8 +195,9 @@ def remove_old_caches() -> None:
 
 @click.command("warmup")
 def command() -> None:
-    """Compile all kernels now, so that the first run starts at once (for containers and
-    installers).
+    """Compile all kernels now, so that the first run starts at once.
+
+    For containers and installers.
     """
     seconds = warm_up_with_progress(masses=True, rest=True)
     remove_old_caches()

@@ -1,9 +1,8 @@
-"""Studies: many seeded runs of a plan in several processes, each kept when it ends;
-tables and reports of them.
+"""Studies: many seeded runs of one plan, in several processes, with tables and reports.
 
-A `plan` is read of YAML; `points` makes runs of its parameters, and `keys` names each
-by all that its result depends on. `local` has them carried out by processes (`worker`),
-which know how (`kinds`) and append a row for each (`rows`); `onray` has that done on
-the computers of a cluster. `table` joins the rows, `summary` and `report` say what is
-in them.
+`plan` reads the plan from YAML. `expand` turns its parameters and seeds into runs, and
+`run_hash` gives each run a hash of everything its result depends on. `local` hands the
+runs to worker processes (`worker`), which carry them out (`runners`) and append one row
+per finished run (`results`). `onray` does the same on the nodes of a Ray cluster.
+`table` joins the rows into one table; `summary` and `report` evaluate it.
 """

@@ -1,6 +1,4 @@
-"""The files of a plan that another computer needs for its runs: what the plan names in
-its own folder, and nothing else of that.
-"""
+"""Copy of the plan's files for other computers: only files in the plan's own folder."""
 
 from __future__ import annotations
 
@@ -15,26 +13,33 @@ from botyard.studies.plan import Plan
 from botyard.studies.run_hash import files_of
 
 MAX_SENT_BYTES: Final = 100 * 2**20
-"""Bytes of all files."""
+"""Maximum total size of the copied files, bytes."""
 
 
 def copy_files(plan: Plan, target: Path) -> list[Path]:
     """Copy the files that a plan names into a folder, under the same relative paths.
 
-    Files that are named by absolute paths, installed modules and shipped maps are not
-    copied: they are expected on the other computer.
+    Files named by absolute path, installed modules and shipped maps are not copied.
+    They must exist on the other computer.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    target : Path
+        Folder for the copies.
 
     Returns
     -------
     list of Path
-        The paths, relative to the folder.
+        Paths of the copies, relative to the folder.
 
     Raises
     ------
     CommandLineError
-        A file lies outside of the plan's folder, or they are too large together.
+        A file lies outside of the plan's folder, or the files are too large together.
     OSError
-        A file cannot be read, or the copy cannot be written.
+        A file cannot be read, or a copy cannot be written.
     """
     copied = []
     left = MAX_SENT_BYTES
@@ -42,33 +47,38 @@ def copy_files(plan: Plan, target: Path) -> list[Path]:
         left -= (plan.folder / name).stat().st_size
         if left < 0:
             raise CommandLineError(
-                f"{plan.path}: expected files of at most "
-                f"{MAX_SENT_BYTES // 2**20} MiB that are to be sent, "
-                f"found more with {name}; put what is large on a disk that all "
-                "computers share, and name it by its absolute path"
+                f"{plan.path}: expected at most {MAX_SENT_BYTES // 2**20} MiB of "
+                "files to send to the cluster, "
+                f"found more with {name}; put large files on a disk that all "
+                "nodes share, and name them by absolute path"
             )
 
         to = target / name
         to.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(plan.folder / name, to)  # with its mode: programs
+        # `shutil.copy` keeps the mode, because programs must stay executable.
+        shutil.copy(plan.folder / name, to)
         copied.append(name)
 
     return copied
 
 
 def _relative(plan: Plan) -> Iterator[Path]:
-    """Paths that are to be copied, relative to the plan's folder."""
+    """Yield the paths of the files to copy, relative to the plan's folder."""
     for path in files_of(plan):
         found = Path(os.path.relpath(path, plan.folder))
         if found.parts[0] == os.pardir:
             if os.pardir not in path.parts:
-                continue  # named by its absolute path
+                # An absolute path outside of the folder is the user's statement that
+                # all nodes have it.
+                continue
             raise CommandLineError(
-                f"{plan.path}: {found} lies outside of the plan's folder, of which files are sent; "
-                "name it by its absolute path if all computers have it"
+                f"{plan.path}: expected files in the plan's folder, which is "
+                f"sent to the cluster, found {found}; "
+                "name it by its absolute path if all nodes have it"
             )
 
         yield found
+        # Without the ``__init__.py`` files, relative imports would fail on the nodes.
         for package in found.parents:
             if (
                 found.suffix == ".py"

@@ -1,5 +1,6 @@
-"""The comparison of supervisors (``botyard traffic compare``) as a study: each case is
-a run, and nothing of it is kept in files.
+"""Comparison of traffic supervisors (``botyard traffic compare``), run as a study.
+
+Each case is one run. The results folder is temporary, so no file remains.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ def compare(
     Parameters
     ----------
     cases : sequence of Case
-        What is compared.
+        Cases to run.
     rules : Rules
-        Options of all runs.
+        Rules that all runs share.
     workers : int or None
-        Number of processes; None: one for each core.
+        Number of worker processes; None: one per CPU core.
     done : callable
-        Called when a run has ended.
+        Called each time a run ends.
     max_read : sequence of str
-        Limits of reading task files, ``name=number`` each.
+        Raised limits for reading task files, each ``name=number``.
 
     Returns
     -------
@@ -51,8 +52,9 @@ def compare(
     Raises
     ------
     CommandLineError
-        A run cannot be carried out: a supervisor raises, or its process dies.
+        A run fails: a supervisor raises an error, or the worker process dies.
     """
+    # Workers are separate processes: everything they need travels as plain parameters.
     common = {"rules": dataclasses.asdict(rules), "max_read": list(max_read)}
     keys = PlanKeys(study=1, limits=LimitKeys(wall=MAX_WALL_S))
     plan = Plan(Path.cwd() / "comparison", keys, {"run": f"{__name__}:run_one"}, [])
@@ -70,7 +72,7 @@ def compare(
 
 
 def run_one(_sim: None, params: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A run of the study: a case, from its parameters to the fields of its `Row`."""
+    """Run the case given by a study's parameters; return the fields of its `Row`."""
     case = Case(params["family"], params["robots"], seed, params["supervisor"])
     row = run_case(case, Rules(**params["rules"]), Budget().raised(params["max_read"]))
     fields = {
@@ -82,10 +84,15 @@ def run_one(_sim: None, params: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def _values(case: Case) -> dict[str, Any]:
+    """Return the parameters of the study's run for a case."""
     return {"family": case.family, "robots": case.robots, "supervisor": case.supervisor}
 
 
 def _row(case: Case, row: StudyRow, study: Study) -> Row:
+    """Return the result of a case.
+
+    Raise CommandLineError with the log if its run failed.
+    """
     if row.status != "ok":
         log = study.folder.log(row.key)
         text = log.read_text("utf-8", "replace") if log.exists() else ""
@@ -93,6 +100,7 @@ def _row(case: Case, row: StudyRow, study: Study) -> Row:
             f"{case.family}, seed {case.seed}, {case.supervisor}: {row.error}\n{text}".rstrip()
         )
 
+    # Study results are scalars only, so `run_one` sends the cycle as text.
     cycle = tuple(map(int, row.result["cycle"].split()))
     return Row(case, **{**row.result, "cycle": cycle})
 

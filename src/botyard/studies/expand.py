@@ -1,4 +1,4 @@
-"""The points of a plan: all of its grid, with all samples, with all seeds."""
+"""Expansion of a plan into points: its grid, times its samples, times its seeds."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from botyard.studies.plan import Plan, RangeKeys, SampleKeys
 
 
 def points_of(plan: Plan) -> Iterator[tuple[dict[str, Any], int]]:
-    """Values of parameters and seed of each run: seeds change first, then samples, then
-    the last parameter of the grid.
+    """Yield the parameter values and the seed of each run.
+
+    Seeds vary fastest, then samples, then the last parameter of the grid.
 
     Raises
     ------
     CommandLineError
-        Sobol points are asked for, and SciPy is not installed.
+        The plan asks for a Sobol sequence, and SciPy is not installed.
     """
     grid = plan.keys.grid
     samples = samples_of(plan.keys.sample) if plan.keys.sample else [{}]
@@ -33,7 +34,7 @@ def points_of(plan: Plan) -> Iterator[tuple[dict[str, Any], int]]:
 
 
 def samples_of(sample: SampleKeys) -> list[dict[str, float]]:
-    """The sampled values; the first ones stay the same when there are to be more."""
+    """Return the sampled values; a larger count keeps the first ones."""
     names = list(sample.values)
     rows = _sobol(sample) if sample.method == "sobol" else _drawn(sample)
     return [
@@ -43,8 +44,9 @@ def samples_of(sample: SampleKeys) -> list[dict[str, float]]:
 
 
 def _drawn(sample: SampleKeys) -> list[list[float]]:
-    """Numbers from 0 to 1, each by a hash of seed, name and number: no other parameter,
-    and no order, changes them.
+    """Return numbers in [0, 1), each from a hash of seed, name and index.
+
+    Adding or reordering parameters therefore does not change the values of the others.
     """
     return [
         [_uniform(f"{sample.seed}/{name}/{k}") for name in sample.values]
@@ -53,14 +55,19 @@ def _drawn(sample: SampleKeys) -> list[list[float]]:
 
 
 def _uniform(text: str) -> float:
+    """Return a number in [0, 1) from the hash of a text.
+
+    The upper 53 bits of the hash fill the mantissa of a double exactly.
+    """
     return (
         int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11
     ) * 2.0**-53
 
 
 def _sobol(sample: SampleKeys) -> list[list[float]]:
-    """The first points of a scrambled Sobol sequence (Owen; SciPy's
-    `scipy.stats.qmc.Sobol`).
+    """Return the first points of a scrambled Sobol sequence.
+
+    The sequence is Owen-scrambled by SciPy (`scipy.stats.qmc.Sobol`).
     """
     if not is_there("scipy"):
         raise CommandLineError(lacking("sample.method: sobol", "studies"))
@@ -73,15 +80,20 @@ def _sobol(sample: SampleKeys) -> list[list[float]]:
         rng=np.random.Generator(np.random.PCG64(sample.seed)),
     )
     power = max(
-        0, (sample.count - 1).bit_length()
-    )  # SciPy warns of numbers that are no powers of two
+        0,
+        (sample.count - 1).bit_length(),
+        # Sobol sequences are balanced for powers of two; SciPy warns about other
+        # counts.
+    )
     rows: list[list[float]] = engine.random_base2(power)[: sample.count].tolist()
     return rows
 
 
 def _scaled(one: RangeKeys, u: float) -> float:
+    """Return the value of a parameter for a uniform number in [0, 1)."""
     if one.log is not None:
         low, high = one.log
+        # Rounding in exp(log()) can leave the range by one bit.
         return min(high, max(low, exp(log(low) + u * (log(high) - log(low)))))
 
     low, high = one.uniform or (0.0, 1.0)

@@ -1,8 +1,8 @@
-"""The modules beside a Python file that it imports: found by reading ``import``
-statements, nothing is run for that.
+"""Local modules that a Python file imports, found without running any code.
 
-They are a part of a run's key, and are sent along to other computers. What a file
-imports in other ways (`importlib`), or reads, is not found.
+Their contents are part of a run's hash, and a study on a cluster sends them to the
+nodes. Only ``import`` statements count: modules loaded through `importlib`, and data
+files that the code reads, are not found.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from botyard.processes.codeload import installed_path
 
 
 def imported_files(path: Path, folder: Path) -> set[Path]:
-    """Files that a Python file imports, and those that these import, and so on; with
-    the packages that it is in, without itself.
+    """Return the local files that a Python file imports, directly and indirectly.
+
+    The result includes the ``__init__.py`` files of the packages around these files,
+    but not the file itself.
 
     Parameters
     ----------
     path : Path
-        The file. One that cannot be read, or is no Python, imports nothing.
+        The file. An unreadable file, or one that is not valid Python, imports nothing.
     folder : Path
-        Where its absolute imports are looked for, behind the installed modules: what is
-        installed is none of them.
+        Folder in which absolute imports are looked up, after the installed modules.
+        Installed modules are not part of the result.
     """
     packages = (
         one / "__init__.py"
@@ -34,8 +36,11 @@ def imported_files(path: Path, folder: Path) -> set[Path]:
         if one != folder and one.is_relative_to(folder)
     )
     found = {
-        one for one in packages if one != path and one.is_file()
-    }  # they are imported before it
+        one
+        for one in packages
+        if one != path and one.is_file()
+        # Python runs the packages' ``__init__.py`` before the module itself.
+    }
     open_files = [path, *found]
     while open_files:
         one = open_files.pop()
@@ -47,8 +52,11 @@ def imported_files(path: Path, folder: Path) -> set[Path]:
 
 
 def _imported(path: Path, folder: Path) -> Iterator[Path]:
+    """Yield the local files that the import statements of one file name."""
     try:
         tree = ast.parse(path.read_bytes(), path)
+    # The run itself reports a broken file; hashing must not fail on it. Deeply nested
+    # source raises RecursionError or MemoryError in the parser.
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
 
@@ -59,9 +67,11 @@ def _imported(path: Path, folder: Path) -> Iterator[Path]:
         elif isinstance(node, ast.ImportFrom):
             module = node.module.split(".") if node.module else []
             base = folder if not node.level else _above(path, node.level)
+            # A relative import that leaves the plan's folder cannot be resolved here.
             if not base.is_relative_to(folder):
                 continue
-            # each may be a module, or something in one
+            # ``from package import name``: the name may be a submodule or an object in
+            # the package.
             for alias in node.names:
                 yield from _files(
                     [*module, alias.name], base, is_relative=bool(node.level)
@@ -69,7 +79,7 @@ def _imported(path: Path, folder: Path) -> Iterator[Path]:
 
 
 def _above(path: Path, level: int) -> Path:
-    """The package that a relative import of this level begins at."""
+    """Return the package from which a relative import of this level starts."""
     for _ in range(level):
         path = path.parent
     return path
@@ -78,8 +88,10 @@ def _above(path: Path, level: int) -> Path:
 def _files(
     parts: list[str], folder: Path, *, is_relative: bool = False
 ) -> Iterator[Path]:
-    """Files of a module, or of something in one, and of the packages that it is in;
-    none, if there is no such module.
+    """Yield the file of a module (or of the module that holds a name) and of its
+    packages.
+
+    Nothing is yielded if there is no such module.
     """
     if not is_relative and _is_elsewhere(parts[0], folder):
         return
@@ -90,7 +102,8 @@ def _files(
         folder = folder / part
         if (
             folder / "__init__.py"
-        ).is_file():  # a package comes before a module of its name
+            # Python prefers a package over a module of the same name.
+        ).is_file():
             yield folder / "__init__.py"
         elif module.is_file():
             yield module
@@ -100,8 +113,8 @@ def _files(
 
 
 def _is_elsewhere(name: str, folder: Path) -> bool:
-    """Whether a module is not the one in a folder: there is none, or one that is
-    installed comes before it.
+    """Return whether an import finds an installed module, or nothing, instead of a
+    local one.
     """
     here = folder / name
     if (
@@ -111,6 +124,8 @@ def _is_elsewhere(name: str, folder: Path) -> bool:
         return True
 
     spec = PathFinder.find_spec(name, installed_path())
+    # An editable installation may point back into this folder; its files count as
+    # local.
     origin = spec.origin if spec is not None else None
     return origin is not None and not Path(origin).resolve().is_relative_to(
         folder.resolve()

@@ -1,9 +1,9 @@
-"""Runs of a study in processes of this computer: groups of them are handed to workers,
-whose events are followed.
+"""Runs of a study in worker processes of this computer.
 
-What a run has measured is written by the worker before it says so
-(`botyard.studies.worker`). Here are written the rows of runs that cannot say anything
-any more: those that take too long, and those whose process has died.
+The study hands groups of runs to workers and follows their events. A worker writes the
+row of a run before it reports the run's end (`botyard.studies.worker`). This module
+writes the rows of runs that cannot report: runs that exceed their time limit, and runs
+whose process dies.
 """
 
 from __future__ import annotations
@@ -45,43 +45,48 @@ from botyard.studies.run_hash import Run
 from botyard.studies.worker import keep_log
 
 GRACE_S: Final = 0.8
-"""A worker that is told to end is killed after so long."""
+"""Time from asking a worker to end until it is killed, s."""
 MAX_START_FAILURES: Final = 3
-"""Workers in a row that die before they are ready, after which the study ends."""
+"""Number of workers in a row that may die before they are ready.
+
+Then the study ends.
+"""
 TICK_S: Final = 0.25
-"""Time limits are looked at so often."""
+"""Period of the check of time limits, s."""
 LOG_LINES: Final = 20
-"""Lines of a worker's log in an error."""
+"""Number of lines of a worker's log in an error message."""
 THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables that keep libraries of linear algebra from starting a thread for each core
-in each worker.
+"""Variables that keep linear algebra libraries from starting one thread per core.
+
+Each worker would start its own threads, far more than the computer has cores.
 """
 
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """A worker's process, as the study sees it."""
+    """State of a worker process, as seen by the study."""
 
     process: subprocess.Popen[bytes]
     log: Path
     is_ready: bool = False
     items: deque[Item] = field(default_factory=deque)
-    """Runs that it has been given; it is at the first."""
+    """Runs that the worker has received; it is working on the first one."""
     began: float = 0.0
-    """When it began that (`time.monotonic`)."""
+    """Start of the current run (`time.monotonic`), s."""
     timed_out: str = ""
-    """Key of the run for whose sake it is being ended."""
+    """Hash of the run because of whose timeout the worker is being ended."""
     kill_at: float = math.inf
     died_at: float = math.inf
-    """When its process was found to have ended, although its events had not."""
+    """Time at which the process was found dead while its event pipe was still open."""
     programs: list[int] = field(default_factory=list)
-    """Process groups that its run has started."""
+    """Process groups that the current run has started."""
     follower: threading.Thread | None = None
-    """Reads its events."""
+    """Thread that reads the worker's events."""
 
     def send(self, order: Job | Group) -> None:
-        """Hand it something. Nothing happens if it has died: the end of its events says
-        that.
+        """Send an order.
+
+        Ignore a dead worker, because the end of its events reports the death.
         """
         assert self.process.stdin is not None
         with contextlib.suppress(OSError):
@@ -89,25 +94,26 @@ class _Worker:
             self.process.stdin.flush()
 
     def end(self) -> None:
-        """Tell it to end."""
+        """Ask the process to end (SIGTERM)."""
         with contextlib.suppress(OSError):
             self.process.terminate()
 
     def kill(self) -> None:
-        """End it."""
+        """Kill the process (SIGKILL)."""
         with contextlib.suppress(OSError):
             self.process.kill()
 
     def end_left(self) -> None:
-        """It has ended: end the processes that its runs have left behind; they may hold
-        its pipes open.
+        """Kill the processes that an ended worker leaves behind.
+
+        They may hold its pipes open.
         """
         for pid in (self.process.pid, *self.programs) if os.name != "nt" else ():
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)
 
     def bury(self) -> None:
-        """It has ended: end what it has left behind, and close its pipes."""
+        """Release everything of an ended worker: leftover processes, pipes and its log."""
         self.end_left()
         if self.process.stdin is not None:
             with contextlib.suppress(OSError):
@@ -120,18 +126,18 @@ class _Worker:
 
 
 class LocalStudy:
-    """Carries out runs in processes of this computer.
+    """Executor that carries out runs in processes of this computer.
 
     Parameters
     ----------
     plan : Plan
-        What they are runs of.
+        Plan to which the runs belong.
     folder : Folder
-        Where results go.
+        Folder for the results.
     workers : int
-        Number of processes.
+        Maximum number of worker processes.
     done : callable
-        Called with each run that has ended, in this thread.
+        Called in this thread with each run that has ended.
     """
 
     def __init__(
@@ -161,15 +167,15 @@ class LocalStudy:
         return [worker.process.pid for worker in self._workers]
 
     def carry_out(self, runs: Iterable[Run]) -> None:
-        """Carry out runs; however this is left, no worker is left behind.
+        """Carry out runs, and end all workers afterwards, even after an error.
 
         Raises
         ------
         CommandLineError
-            What the plan names cannot be loaded, results cannot be written, or workers
-            die before they can begin.
+            The code or map that the plan names cannot be loaded, results cannot be
+            written, or workers die before they are ready.
         OSError
-            The folder cannot be written.
+            The results folder cannot be written.
         """
         self.add(Item(run.key, run.values, run.seed) for run in runs)
         try:
@@ -178,20 +184,29 @@ class LocalStudy:
         finally:
             self.close()
 
-    # -- for those who have other things to do meanwhile
+    # -- for callers with their own loop
 
     def add(self, items: Iterable[Item]) -> None:
-        """Runs that are to be carried out when it comes to `advance`."""
+        """Add runs to the queue; `advance` carries them out."""
         self._waiting.extend(items)
 
     @property
     def is_busy(self) -> bool:
-        """Whether there are runs that have not ended."""
+        """Whether any run has not ended yet."""
         return bool(self._waiting) or any(worker.items for worker in self._workers)
 
     def advance(self, patience: float = TICK_S) -> None:
-        """See to the workers, and follow what they say for `patience` s at most. Errors
-        as of `carry_out`.
+        """Start workers, check time limits and process the next event.
+
+        Parameters
+        ----------
+        patience : float
+            Maximum time to wait for an event, s.
+
+        Raises
+        ------
+        CommandLineError, OSError
+            As for `carry_out`.
         """
         self._fill()
         self._look_at_time()
@@ -199,8 +214,9 @@ class LocalStudy:
             self._take(*self._events.get(timeout=patience))
 
     def drop_waiting(self) -> None:
-        """Forget the runs that no worker has been given yet, but for those whose
-        process has died: how often is known here alone.
+        """Remove the runs from the queue that no worker has received.
+
+        Runs whose process died stay, because only this study knows how often it died.
         """
         self._waiting = deque(
             item for item in self._waiting if item.key in self._deaths
@@ -210,6 +226,8 @@ class LocalStudy:
         """End all workers."""
         for worker in self._workers:
             worker.end()
+        # One deadline for all workers: each gets the time that the others have left
+        # over.
         end = time.monotonic() + GRACE_S
         for worker in self._workers:
             try:
@@ -223,7 +241,7 @@ class LocalStudy:
             worker.follower.join(GRACE_S)
 
         with contextlib.suppress(queue.Empty):
-            # programs that have been started, of which nobody has read yet
+            # Events that are still unread may name programs that must be ended too.
             while True:
                 worker, event = self._events.get_nowait()
                 if isinstance(event, Started):
@@ -241,7 +259,7 @@ class LocalStudy:
     # -- workers
 
     def _fill(self) -> None:
-        """Start workers that are missing, and give work to those that have none."""
+        """Start missing workers, and give runs to idle workers."""
         open_runs = len(self._waiting) + sum(
             len(worker.items) for worker in self._workers
         )
@@ -257,9 +275,12 @@ class LocalStudy:
                 self._give(worker)
 
     def _start(self) -> None:
+        """Start a worker process and send it its job."""
         self._number += 1
         name = f"{self._number:03d}"
         log = self._folder.path / "logs" / f"worker-{self._session}-{name}.txt"
+        # A fixed hash seed gives sets the same order in every worker, so results
+        # repeat. The user's own thread limits win.
         environment = {
             **dict.fromkeys(THREADS, "1"),
             **os.environ,
@@ -295,7 +316,7 @@ class LocalStudy:
         worker.send(job)
 
     def _follow(self, worker: _Worker) -> None:
-        """Thread: a worker's events."""
+        """Forward a worker's events to the queue (thread)."""
         assert worker.process.stdout is not None
         try:
             with worker.process.stdout as lines:
@@ -304,19 +325,21 @@ class LocalStudy:
                         self._events.put((worker, decode_event(line)))
         except (
             msgspec.MsgspecError
-        ):  # a run has written there: nothing that comes now can be trusted
+            # User code has written to the event pipe; later lines cannot be trusted.
+        ):
             worker.kill()
 
         self._events.put((worker, None))
 
     def _give(self, worker: _Worker) -> None:
-        """Hand a group to a worker."""
+        """Hand a group of runs to a worker."""
         items = take_group(self._waiting, self._wanted, self._pace)
         worker.items.extend(items)
         worker.began = time.monotonic()
         worker.send(Group(items))
 
     def _look_at_time(self) -> None:
+        """End workers whose run exceeds its wall time, and detect dead workers."""
         now = time.monotonic()
         for worker in self._workers:
             if (
@@ -325,6 +348,8 @@ class LocalStudy:
                 and now - worker.began > self._limits.wall
             ):
                 worker.timed_out = worker.items[0].key
+                # The worker may use the grace period to end its programs and close its
+                # recording.
                 worker.kill_at = now + GRACE_S
                 worker.end()
             elif now > worker.kill_at:
@@ -336,13 +361,18 @@ class LocalStudy:
                     worker.end_left()
             elif (
                 now > worker.died_at + GRACE_S
-            ):  # processes of other groups still hold its pipes
+                # Processes outside the worker's group may hold its event pipe open for
+                # ever.
+            ):
                 self._events.put((worker, None))
 
     # -- events
 
     def _take(self, worker: _Worker, event: Event | None) -> None:
-        if worker not in self._workers:  # it is buried
+        """Process one event of a worker; None: its events have ended."""
+        # A dead worker can produce two ends of events: from its pipe, and from the time
+        # check.
+        if worker not in self._workers:
             return
         if isinstance(event, Done):
             worker.items.popleft()
@@ -356,12 +386,14 @@ class LocalStudy:
         elif isinstance(event, Started):
             worker.programs.append(event.pid)
         elif isinstance(event, Broken):
-            raise CommandLineError(f"{self._plan.path}: cannot be run: {event.text}")
+            raise CommandLineError(
+                f"{self._plan.path}: cannot run the plan: {event.text}"
+            )
         else:
             self._buried(worker)
 
     def _buried(self, worker: _Worker) -> None:
-        """A worker has ended."""
+        """Handle the end of a worker: write or repeat its run, and requeue the others."""
         self._workers.remove(worker)
         status = worker.process.wait()
         try:
@@ -370,7 +402,7 @@ class LocalStudy:
                 if self._start_failures >= MAX_START_FAILURES:
                     text = last_lines(worker.log)
                     raise CommandLineError(
-                        f"workers end before they begin ({ending(status)}):\n{text}"
+                        f"workers end before they are ready ({ending(status)}):\n{text}"
                     )
 
             if worker.items:
@@ -384,7 +416,9 @@ class LocalStudy:
                     )
                 elif (
                     worker.timed_out
-                ):  # that run ended just in time, and its worker was ended all the same
+                    # The run that timed out finished in the last moment; this one is
+                    # innocent, so repeat it.
+                ):
                     worker.items.appendleft(item)
                 else:
                     self._died(item, worker, status)
@@ -395,6 +429,7 @@ class LocalStudy:
             worker.bury()
 
     def _died(self, item: Item, worker: _Worker, status: int) -> None:
+        """Repeat a run whose process died, or write it as lost after too many deaths."""
         self._deaths[item.key] = self._deaths.get(item.key, 0) + 1
         if self._deaths[item.key] > self._limits.retries:
             times = (
@@ -409,7 +444,7 @@ class LocalStudy:
             self._waiting.appendleft(item)
 
     def _write(self, item: Item, worker: _Worker, status: Status, error: str) -> None:
-        """The row of a run that cannot write it."""
+        """Write the row of a run whose worker cannot write it."""
         keep_log(worker.log, self._folder.log(item.key))
         if self._part is None:
             self._part = Part(self._folder.part(self._session, "study"))
@@ -428,7 +463,7 @@ class LocalStudy:
 
 
 def ending(status: int) -> str:
-    """How a process has ended, in words."""
+    """Return the cause of a process's end: name of the signal, or exit status."""
     if status < 0:
         with contextlib.suppress(ValueError):
             return signal.Signals(-status).name
@@ -437,7 +472,7 @@ def ending(status: int) -> str:
 
 
 def last_lines(log: Path) -> str:
-    """The end of what a process has printed."""
+    """Return the last lines of a log; empty if it cannot be read."""
     try:
         return "\n".join(log.read_text("utf-8", "replace").splitlines()[-LOG_LINES:])
     except OSError:

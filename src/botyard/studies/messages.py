@@ -1,6 +1,4 @@
-"""What a study and its workers tell each other: lines of JSON over the worker's
-standard input and output.
-"""
+"""Messages between a study and its workers: JSON lines over standard input and output."""
 
 from __future__ import annotations
 
@@ -13,20 +11,20 @@ from botyard.studies.results import Status
 
 
 class Job(msgspec.Struct, kw_only=True, tag=True):
-    """The first line to a worker: what all of its runs have in common.
+    """First line sent to a worker: everything that its runs share.
 
     Attributes
     ----------
     folder, results : str
         Folder of the plan; folder of the results.
     part, log : str
-        The worker's file of rows; the file that its output goes to.
+        File for the worker's rows; file for its output.
     setup : dict
-        What a run is, see `botyard.studies.run_spec`.
+        Description of a run, see `botyard.studies.run_spec`.
     simulated, memory : float or None
-        Limits: s, MiB.
+        Limits of simulated time, s, and of memory, MiB.
     record : str
-        When recordings are kept.
+        When recordings are kept: ``never``, ``on-failure`` or ``always``.
     """
 
     folder: str
@@ -40,7 +38,7 @@ class Job(msgspec.Struct, kw_only=True, tag=True):
 
 
 class Item(msgspec.Struct, array_like=True):
-    """A run to be carried out."""
+    """One run for a worker to carry out."""
 
     key: str
     values: dict[str, Any]
@@ -48,31 +46,32 @@ class Item(msgspec.Struct, array_like=True):
 
 
 class Group(msgspec.Struct, tag=True):
-    """Runs to be carried out one after the other."""
+    """Order to carry out runs one after another."""
 
     items: list[Item]
 
 
 class Ready(msgspec.Struct, tag=True):
-    """The worker has loaded what it needs."""
+    """Event: the worker has loaded everything and waits for runs."""
 
 
 class Broken(msgspec.Struct, tag=True):
-    """The worker cannot load what the plan names, or cannot write results, and ends."""
+    """Event: the worker ends, because it cannot load the plan's files or write results."""
 
     text: str
 
 
 class Started(msgspec.Struct, tag=True):
-    """The run has started a program, which leads a process group of its own; it is
-    ended should the worker die.
+    """Event: the run has started a program in a process group of its own.
+
+    The study ends this group if the worker dies.
     """
 
     pid: int
 
 
 class Done(msgspec.Struct, tag=True):
-    """A run has ended, and its row is written; wall time in s."""
+    """Event: a run has ended and its row is written; wall time in s."""
 
     key: str
     status: Status
@@ -81,7 +80,7 @@ class Done(msgspec.Struct, tag=True):
 
 
 Event = Ready | Broken | Started | Done
-"""What a worker says."""
+"""Any message from a worker."""
 encode = msgspec.json.Encoder().encode
 decode_order = msgspec.json.Decoder(Job | Group).decode
 decode_event = msgspec.json.Decoder(Event).decode

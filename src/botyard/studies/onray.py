@@ -1,5 +1,7 @@
-"""Runs of a study on a cluster of Ray: what can be checked before, and the process that
-speaks to Ray (`botyard.studies.raydriver`).
+"""Runs of a study on a Ray cluster.
+
+This module checks the address in advance, and starts and follows the process that
+connects to Ray (`botyard.studies.raydriver`).
 """
 
 from __future__ import annotations
@@ -26,39 +28,40 @@ from botyard.studies.results import LOGS, Folder
 from botyard.studies.run_hash import Run
 
 ANY: Final = "auto"
-"""The address of the cluster that ``RAY_ADDRESS`` names, or else of the one that this
-computer is a node of.
+"""Address that selects the cluster in ``RAY_ADDRESS``, or the one this computer belongs
+to.
 """
 CONNECT_TIMEOUT_S: Final = 5.0
-"""An address that nobody answers at is given up after so long; Ray would try for
-minutes.
+"""Timeout of the test connection to a cluster, s.
+
+Ray itself would retry for minutes.
 """
 RUNS_PER_LINE: Final = 1000
-"""Runs are handed over in pieces of so many."""
+"""Number of runs per line sent to the driver process."""
 GRACE_S: Final = 1.5
-"""The process that speaks to Ray is killed so long after it was told to end."""
+"""Time from asking the driver process to end until it is killed, s."""
 
 
 class RayStudy:
-    """Carries out runs on a cluster of Ray.
+    """Executor that carries out runs on a Ray cluster.
 
     Parameters
     ----------
     plan : Plan
-        What they are runs of.
+        Plan to which the runs belong.
     folder : Folder
-        Where results go.
+        Folder for the results.
     address : str
         ``host:port`` of the cluster, or `ANY`.
     workers : int or None
-        Most runs at a time; None: as many as the cluster has processors.
+        Maximum number of concurrent runs; None: one per CPU of the cluster.
     done : callable
-        Called with each run that has ended, in this thread.
+        Called in this thread with each run that has ended.
 
     Raises
     ------
     CommandLineError
-        Ray is not installed, the address is none, or nobody answers there.
+        Ray is not installed, the address is not valid, or no cluster answers.
     """
 
     def __init__(
@@ -79,13 +82,14 @@ class RayStudy:
         )
 
     def carry_out(self, runs: Sequence[Run]) -> None:
-        """Carry out runs; however this is left, nothing of ours is left on the cluster.
+        """Carry out runs, and end all tasks on the cluster afterwards, even after an
+        error.
 
         Raises
         ------
         CommandLineError
-            No cluster answers, it cannot have the plan's files, or what the plan names
-            cannot be loaded there.
+            No cluster answers, the plan's files cannot be sent, or the code or map that
+            the plan names cannot be loaded there.
         """
         with tempfile.TemporaryDirectory(prefix="botyard-study-") as files:
             copy_files(self._plan, Path(files))
@@ -109,6 +113,8 @@ class RayStudy:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=errors,
+                    # Ray reports usage statistics over the network unless the user
+                    # decides otherwise.
                     env={"RAY_USAGE_STATS_ENABLED": "0", **os.environ},
                     start_new_session=os.name != "nt",
                 )
@@ -122,7 +128,7 @@ class RayStudy:
             log.unlink(missing_ok=True)
 
     def _follow(self, process: subprocess.Popen[bytes], log: Path, left: int) -> None:
-        """What the process says, to its end; so many runs are to be heard of."""
+        """Process the driver's events until it ends; `left` runs still have to end."""
         assert process.stdout is not None
         for line in process.stdout:
             event = decode_event(line) if line.endswith(b"\n") else None
@@ -133,17 +139,19 @@ class RayStudy:
                 raise CommandLineError(event.text)
 
         status = process.wait()
-        # Ray ends the process of who has lost his cluster
+        # Ray ends a driver that loses its cluster, without an event.
         if left:
             text = last_lines(log)
             raise CommandLineError(
-                f"--ray: the process that speaks to Ray has ended ({ending(status)}):\n{text}"
+                "--ray: the connection to the cluster was lost, its process has "
+                f"ended ({ending(status)}):\n{text}"
             )
 
 
 def _send(process: subprocess.Popen[bytes], job: RayJob, runs: Sequence[Run]) -> None:
-    """Hand over what is to be done. Nothing happens if the process has ended: the end
-    of its events says that.
+    """Send the job and its runs to the driver process.
+
+    A dead process is ignored here, because the end of its events reports it.
     """
     assert process.stdin is not None
     items = (Item(run.key, run.values, run.seed) for run in runs)
@@ -155,7 +163,7 @@ def _send(process: subprocess.Popen[bytes], job: RayJob, runs: Sequence[Run]) ->
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process; Ray ends the tasks of one that has gone."""
+    """End the driver process; Ray then ends its tasks."""
     with contextlib.suppress(OSError):
         process.terminate()
     try:
@@ -171,8 +179,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def check_cluster(address: str) -> None:
-    """Raise CommandLineError: Ray is not installed, the address is none, or nobody
-    answers there.
+    """Check that Ray is installed and that a cluster answers at an address.
+
+    Raises
+    ------
+    CommandLineError
+        Ray is not installed, the address is not valid, or no cluster answers.
     """
     if not is_there("ray"):
         raise CommandLineError(lacking("--ray", "ray"))
@@ -180,13 +192,13 @@ def check_cluster(address: str) -> None:
 
 
 def _check_address(address: str) -> None:
-    """CommandLineError: an address is no ``host:port``, or nobody answers there."""
+    """Check that an address is ``host:port`` and accepts connections."""
     if address == ANY:
         return
     host, _, port = address.rpartition(":")
     if "://" in address or not host or not port.isdigit():
         raise CommandLineError(
-            f'--ray: expected host:port, found "{address}"; who is no node of the cluster starts the study on one (ray job submit)'
+            f'--ray: expected host:port, found "{address}"; from outside of the cluster, start the study on a node (ray job submit)'
         )
 
     try:

@@ -1,6 +1,7 @@
-"""Plans of studies: YAML, read as data and checked with the line of what is wrong. What
-they name as ``module:function`` is code, which runs when the study does: the user has
-named the plan on the command line.
+"""Plans of studies: YAML data, checked with the line of each mistake.
+
+A plan may name code as ``module:function``. This code runs with the study, because the
+user has named the plan on the command line.
 """
 
 from __future__ import annotations
@@ -27,32 +28,32 @@ from botyard.studies.run_spec import KEYS, RobotPart, Setup, filled, names_in, p
 
 VERSION: Final = 1
 MAX_RUNS: Final = 1_000_000
-"""Most runs of a plan."""
+"""Maximum number of runs of a plan."""
 MAX_PARAMETERS: Final = 100
-"""Most parameters of a plan."""
+"""Maximum number of parameters of a plan."""
 MAX_RETRIES: Final = 100
-"""Most times that a run is repeated because its process died."""
+"""Maximum number of repetitions of a run whose process died."""
 MAX_WALL_S: Final = 1e6
-"""Longest wall time of a run, s."""
+"""Maximum wall time of a run, s."""
 SEED: Final = "seed"
-"""The name of the seed among the parameters of a run, and in the table."""
+"""Name of the seed among the parameters of a run, and in the table."""
 KEY, STATUS, ERROR = "key", "status", "error"
-"""Columns of the table beside parameters, seed and results."""
+"""Columns of the table in addition to parameters, seed and results."""
 TAKEN: Final = (SEED, KEY, STATUS, ERROR)
-"""Names that a parameter cannot have."""
+"""Reserved names, which a parameter cannot have."""
 
 Record = Literal["never", "on-failure", "always"]
 
 
 class RangeKeys(Strict, kw_only=True):
-    """From where values of a parameter are drawn: evenly, or evenly in their logarithm."""
+    """Range of a sampled parameter, distributed uniformly or log-uniformly."""
 
     uniform: Pair | None = None
     log: Pair | None = None
 
 
 class SampleKeys(Strict, kw_only=True):
-    """Values that are drawn: `count` of them for each parameter, together a point each."""
+    """Sampling of parameters: `count` points, each with one value per parameter."""
 
     count: int
     values: dict[str, RangeKeys]
@@ -61,15 +62,18 @@ class SampleKeys(Strict, kw_only=True):
 
 
 class SeedKeys(Strict, kw_only=True):
-    """Seeds in a row."""
+    """Consecutive seeds."""
 
     count: int
     first: int = 1
 
 
 class LimitKeys(Strict, kw_only=True):
-    """Limits of a run: simulated and wall time (s), memory beyond what a worker has
-    when it begins (MiB), repetitions of lost runs.
+    """Limits of a run.
+
+    Simulated time and wall time in s. Memory in MiB, in addition to the memory that a
+    worker uses when it starts. ``retries`` counts repetitions of a run whose process
+    died.
     """
 
     simulated: float | None = None
@@ -79,7 +83,7 @@ class LimitKeys(Strict, kw_only=True):
 
 
 class PlanKeys(Strict, kw_only=True):
-    """Keys of a plan besides those of `Setup`."""
+    """Keys of a plan, apart from the keys of `Setup`."""
 
     study: int
     name: str = ""
@@ -94,18 +98,19 @@ class PlanKeys(Strict, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan that has been read.
+    """A plan that has been read and checked.
 
     Attributes
     ----------
     path : Path
-        Its file.
+        File of the plan.
     keys : PlanKeys
-        Its keys.
+        Keys that describe the study.
     setup : dict
-        What a run is, with ``$name`` for parameters (`botyard.studies.run_spec`).
+        Description of a run, with ``$name`` for parameters
+        (`botyard.studies.run_spec`).
     seeds : list of int
-        The seeds of each point.
+        Seeds with which each point runs.
     """
 
     path: Path
@@ -115,22 +120,22 @@ class Plan:
 
     @property
     def folder(self) -> Path:
-        """Its folder: relative paths in the plan begin there."""
+        """Folder of the plan; relative paths in the plan start here."""
         return self.path.parent
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the study; by default the stem of its file name."""
         return self.keys.name or self.path.stem
 
     @property
     def parameters(self) -> list[str]:
-        """Names of its parameters, in order, without the seed."""
+        """Names of the parameters, in order, without the seed."""
         return [*self.keys.grid, *(self.keys.sample.values if self.keys.sample else ())]
 
     @property
     def count(self) -> int:
-        """Number of its runs."""
+        """Number of runs."""
         points = math.prod(len(values) for values in self.keys.grid.values())
         return (
             points
@@ -139,7 +144,13 @@ class Plan:
         )
 
     def setup_of(self, values: dict[str, Any], seed: int) -> Setup:
-        """What a run with these values is. TableError: a value does not fit."""
+        """Return the description of the run with these values.
+
+        Raises
+        ------
+        TableError
+            A value does not fit.
+        """
         return checked(filled(self.setup, {**values, SEED: seed}), Setup)
 
 
@@ -149,8 +160,7 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> Plan:
     Raises
     ------
     PlanError
-        It cannot be read, or is wrong; with the line, what was expected and what was
-        found.
+        The file cannot be read or is not valid; the error names the line.
     """
     path = Path(path).resolve()
     meter = Meter(budget, str(path), PlanError)
@@ -163,13 +173,13 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> Plan:
 
 
 class _Reader:
-    """Checks what YAML says."""
+    """Checks of the data in a plan's file."""
 
     def __init__(self, path: Path, file: YamlFile) -> None:
         self._path, self._file = path, file
 
     def plan(self) -> Plan:
-        """The plan."""
+        """Return the checked plan."""
         data = self._file.data
         if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
             raise self._file.fail(
@@ -196,6 +206,7 @@ class _Reader:
         return plan
 
     def _seeds(self, keys: PlanKeys) -> list[int]:
+        """Return the list of seeds from a number, a list, or `SeedKeys`."""
         given = keys.seeds
         if isinstance(given, int):
             given = SeedKeys(count=given)
@@ -219,6 +230,7 @@ class _Reader:
         return given
 
     def _check_parameters(self, plan: Plan) -> None:
+        """Check names, values and number of the parameters."""
         keys, fail = plan.keys, self._file.fail
         for name, values in keys.grid.items():
             if not values:
@@ -233,8 +245,12 @@ class _Reader:
                         f"these, found {brief(value)}",
                     )
 
+                # Compared as JSON text: in Python, 1 == 1.0 == True, but runs treat
+                # these differently.
                 if (text := msgspec.json.encode(value).decode()) in seen:
-                    raise fail(where, f"the value {brief(value)} stands there twice")
+                    raise fail(
+                        where, f"expected each value once, found {brief(value)} twice"
+                    )
                 seen.add(text)
 
         if keys.sample is not None:
@@ -243,7 +259,7 @@ class _Reader:
                 if name in keys.grid:
                     raise fail(
                         "$.sample.values",
-                        f'the parameter "{shown(name)}" is in the grid, too',
+                        f'the parameter "{shown(name)}" is also in the grid',
                         name,
                     )
 
@@ -266,6 +282,7 @@ class _Reader:
             raise fail("$", f"expected at most {MAX_RUNS} runs, found {plan.count}")
 
     def _check_sample(self, sample: SampleKeys) -> None:
+        """Check the count, seed and ranges of a sample."""
         if not 1 <= sample.count <= MAX_RUNS:
             raise self._file.fail(
                 "$.sample.count", f"expected 1 … {MAX_RUNS}, found {sample.count}"
@@ -273,6 +290,7 @@ class _Reader:
 
         if not sample.values:
             raise self._file.fail("$.sample.values", "expected parameters, found none")
+        # NumPy's PCG64, which scrambles the Sobol sequence, accepts no negative seeds.
         least = 0 if sample.method == "sobol" else MIN_SEED
         if not least <= sample.seed <= MAX_SEED:
             raise self._file.fail(
@@ -294,6 +312,7 @@ class _Reader:
                     f"expected a lower and a higher number, found {low:g} and {high:g}",
                 )
 
+            # Finite ends can still lie so far apart that scaling overflows.
             if math.isinf(high - low):
                 raise self._file.fail(
                     where, f"expected a finite range, found {low:g} to {high:g}"
@@ -303,6 +322,7 @@ class _Reader:
                 raise self._file.fail(where, f"expected numbers above 0, found {low:g}")
 
     def _check_limits(self, keys: PlanKeys) -> None:
+        """Check that the limits of a run are in range."""
         limits = keys.limits
         for name, value, high in (
             ("simulated", limits.simulated, 1e9),
@@ -322,13 +342,14 @@ class _Reader:
             )
 
     def _check_setup(self, plan: Plan) -> None:
+        """Check the description of a run, with the first value of each parameter."""
         fail, keys = self._file.fail, plan.keys
         known = {*plan.parameters, SEED}
         used = names_in(plan.setup)
         for name in sorted(used - known):
             raise fail(
                 place_of(plan.setup, name),
-                f"there is no parameter ${shown(name)}{did_you_mean(name, known)}",
+                f"unknown parameter ${shown(name)}{did_you_mean(name, known)}",
             )
 
         values = {name: options[0] for name, options in keys.grid.items()}
@@ -343,13 +364,14 @@ class _Reader:
         except TableError as error:
             raise fail(f"$.{error.where}", error.reason, error.key) from None
 
+        # A function receives all parameters, so none can be unused.
         if not setup.run:
             for name in plan.parameters:
                 if name not in used:
                     where = "$.grid" if name in keys.grid else "$.sample.values"
                     raise fail(
                         where,
-                        f"nothing depends on this parameter: ${name} stands nowhere",
+                        f"unused parameter: expected ${name} somewhere in the plan",
                         name,
                     )
 
@@ -362,7 +384,13 @@ class _Reader:
 
 
 def check_setup(setup: Setup, simulated: float | None) -> None:
-    """Check that the parts of a setup belong together. TableError: they do not."""
+    """Check that the parts of a run's description fit together.
+
+    Raises
+    ------
+    TableError
+        Two parts exclude each other, or a part is missing.
+    """
     if setup.traffic is not None:
         for name in (
             "run",
@@ -374,7 +402,7 @@ def check_setup(setup: Setup, simulated: float | None) -> None:
             "measures",
         ):
             if getattr(setup, name):
-                raise TableError(name, "does not belong beside traffic")
+                raise TableError(name, "does not go together with traffic")
 
         return
 
@@ -388,13 +416,13 @@ def check_setup(setup: Setup, simulated: float | None) -> None:
         for name in ("program", "goal", "measures"):
             if getattr(setup, name):
                 raise TableError(
-                    name, "does not belong beside run: the function does that"
+                    name, "does not go together with run: the function does this"
                 )
 
         return
 
     if not setup.has_world:
-        raise TableError("", "expected what to run: run, map or robots, or traffic")
+        raise TableError("", "expected one of run, map, robots and traffic, found none")
     for name, robot in setup.robots.items():
         _check_model(
             f"robots.{name}" if isinstance(robot, str) else f"robots.{name}.model",
@@ -403,11 +431,9 @@ def check_setup(setup: Setup, simulated: float | None) -> None:
         )
 
     if not setup.measures:
-        raise TableError("measures", "expected what to measure, found nothing")
+        raise TableError("measures", "expected at least one measure, found none")
     if simulated is None:
-        raise TableError(
-            "limits", "expected simulated: the time after which a run ends, s"
-        )
+        raise TableError("limits", "expected simulated: time after which a run ends, s")
 
     if setup.goal is None and "reached" in setup.measures:
         raise TableError("measures", "reached needs a goal")
@@ -422,8 +448,12 @@ def check_setup(setup: Setup, simulated: float | None) -> None:
 
 
 def _check_model(where: str, name: str, robot: str | RobotPart) -> None:
-    """Check the model of a robot. TableError: there is none of that name, or its table
-    is wrong. Files are read when runs start.
+    """Check the model of a robot; model files are read only when runs start.
+
+    Raises
+    ------
+    TableError
+        The model's name is unknown, or its table is not valid.
     """
     model = robot if isinstance(robot, str) else robot.model
     try:
@@ -438,10 +468,9 @@ def _check_model(where: str, name: str, robot: str | RobotPart) -> None:
 
 
 def _is_plain(value: object, depth: int = 0) -> bool:
-    """Whether a value can be one of a parameter: it can be written as JSON and read
-    back.
-    """
+    """Return whether a value survives being written as JSON and read back."""
     if isinstance(value, list):
+        # Three levels suffice for matrices of poses; deeper data belongs in a file.
         return depth < 3 and all(_is_plain(one, depth + 1) for one in value)
     if isinstance(value, bool | str):
         return True

@@ -1,12 +1,11 @@
-"""The process that speaks to a cluster of Ray for a study: groups of runs become tasks,
-and their rows are written here as they come back.
+"""Process that connects a study to a Ray cluster.
 
-Ray sends the plan's files to its nodes (``runtime_env``), finds places for tasks, and
-says when a node is lost. Which runs are left is known here: what a lost task has not
-sent is given to another one.
+It turns groups of runs into Ray tasks and writes their rows as they arrive. Ray sends
+the plan's files to its nodes (``runtime_env``), places the tasks, and reports lost
+nodes. The driver keeps track of open runs and repeats the runs of a lost task.
 
-It is a process of its own (started by `botyard.studies.onray`) because Ray's client
-prints, has signals of its own, and ends the process when it loses its cluster.
+`botyard.studies.onray` starts it as a process of its own, because Ray's client prints,
+installs its own signal handlers, and ends its process when it loses the cluster.
 """
 
 from __future__ import annotations
@@ -46,68 +45,73 @@ from botyard.studies.results import Folder, Part, Row
 from botyard.version import __version__
 
 TASK_S: Final = 5.0
-"""A task takes about so long, at least: between two of them, Ray leaves a processor
-idle for some milliseconds. Rows come back earlier.
+"""Minimum time that a task should take, s.
+
+Between two tasks, Ray leaves a CPU idle for some milliseconds. Rows arrive earlier than
+the end of their task.
 """
 TASKS_PER_WORKER: Final = 2
-"""Tasks that are handed to Ray for each processor: one that runs, and one that waits
-there for its end.
-"""
+"""Number of tasks in Ray per CPU: one that runs, and one that waits."""
 MIN_TASKS: Final = 8
-"""Tasks that are handed to Ray at least, also where there is no processor yet: a
-cluster that grows does so because tasks wait.
+"""Minimum number of tasks in Ray, even without a free CPU.
+
+An autoscaling cluster only grows if tasks wait.
 """
 TASKS_AT_A_TIME: Final = 100
-"""Tasks that are handed out between two looks at what has come: from the first rows on,
-groups have their size.
+"""Number of tasks submitted between two checks for results.
+
+After the first results, the size of groups follows the measured wall times.
 """
 LOOK_PERIOD_S: Final = 1.0
-"""How often the processors of the cluster are counted."""
+"""Period of counting the cluster's CPUs, s."""
 SEND_PERIOD_S: Final = 0.2
-"""A task sends rows so often, at least."""
+"""Minimum period at which a task sends rows, s."""
 MESSAGES_PER_S: Final = 1000
-"""Messages of all tasks in a second, about: where there are many workers, each sends
-less often.
+"""Approximate limit of messages per second from all tasks.
+
+With many workers, each task sends less often.
 """
 GROUP_STRETCH: Final = 10
-"""A task that takes so much longer than it should begins no more runs."""
+"""Multiple of its planned time after which a task starts no more runs."""
 MAX_NODE_LOSSES: Final = 10
-"""A run in the middle of which so many tasks were lost, with their nodes, is lost."""
+"""Number of lost tasks after which their current run counts as lost."""
 MAX_START_LOSSES: Final = 1000
-"""Tasks in a row that were lost before they began, after which the study ends."""
+"""Number of tasks in a row that may be lost before they start; then the study ends."""
 DRAIN_S: Final = 0.5
-"""Time in which a study that is interrupted takes what has come."""
+"""Time in which an interrupted study still collects finished rows, s."""
 NO_CLUSTER: Final = (
-    "it has another Ray, or asks for a token "
+    "it runs another version of Ray, or requires a token "
     "(RAY_AUTH_MODE=token and RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH)"
 )
-"""Why Ray does not come to an agreement with who answers at an address; its own errors
-do not tell.
-"""
+"""Probable reasons why a cluster refuses the connection; Ray's own error names none."""
 END_GRACE_S: Final = 5.0
-"""It has so much time to end when nobody else is there to kill it."""
+"""Time that this process has to end if its parent is gone, s."""
 
 
 @dataclass(slots=True)
 class _Task:
-    """A task that was handed to Ray."""
+    """A task that was submitted to Ray."""
 
     items: dict[str, Item]
-    """Runs of which no row has come yet, in the order in which they are carried out."""
+    """Runs without a row, in the order of execution."""
     node: str = ""
-    """Where it runs; empty: it has not begun."""
+    """Node on which the task runs; empty: it has not started."""
     recordings: dict[str, Path] = field(default_factory=dict)
-    """Files of recordings of which a part has come."""
+    """Files of recordings that have arrived in part."""
 
 
 def main() -> None:
-    """The process: a `RayJob` and its runs come over standard input, events go to
-    standard output (`botyard.studies.messages`).
+    """Run the process.
+
+    A `RayJob` and its runs arrive on standard input. Events go to standard output
+    (`botyard.studies.messages`).
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who has started it decides
+    # Ctrl-C reaches the whole process group; the parent decides when this process ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
     events = os.dup(1)
-    os.dup2(2, 1)  # Ray prints
+    # Ray prints to standard output, which must not mix with the events.
+    os.dup2(2, 1)
     job = decode_job(sys.stdin.buffer.readline())
     items: deque[Item] = deque()
     while len(items) < job.runs:
@@ -131,17 +135,18 @@ def main() -> None:
         status = 1
 
     sys.stderr.flush()
-    # without waiting for threads of Ray
+    # Ray's threads may never end, so do not wait for them.
     os._exit(status)
 
 
 def _stop(*_: object) -> None:
-    # of all exceptions, Ray hands on this one
+    """End the process on a signal."""
+    # SystemExit is the only exception that passes through Ray's client.
     sys.exit(0)
 
 
 def _watch() -> None:
-    """Thread: the end of the process when nobody is there any more who has started it."""
+    """End this process when its parent closes standard input or dies (thread)."""
     sys.stdin.buffer.read()
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(END_GRACE_S)
@@ -149,7 +154,7 @@ def _watch() -> None:
 
 
 class _Driver:
-    """Hands tasks to Ray."""
+    """Scheduler of the study's Ray tasks."""
 
     def __init__(self, job: RayJob, items: deque[Item], tell: Any) -> None:
         self._job, self._waiting, self._tell = job, items, tell
@@ -179,8 +184,8 @@ class _Driver:
         Raises
         ------
         CommandLineError
-            No cluster answers, it cannot have the plan's files, or what the plan names
-            cannot be loaded there.
+            No cluster answers, the plan's files cannot be sent, or the code or map that
+            the plan names cannot be loaded there.
         """
         ray = self._ray
         try:
@@ -196,10 +201,12 @@ class _Driver:
                 f"--ray {self._job.address}: {_first_line(error)}; {NO_CLUSTER}"
             ) from None
 
-        signal.signal(signal.SIGTERM, _stop)  # Ray has put its own there
+        # `ray.init` has replaced the signal handler.
+        signal.signal(signal.SIGTERM, _stop)
         from botyard.studies.raytask import carry_out_group
 
-        # what is lost is repeated here, without what has come already
+        # No retries by Ray: it would repeat a whole task, also the runs whose rows have
+        # arrived.
         self._remote = ray.remote(num_cpus=1, max_retries=0, num_returns="streaming")(
             carry_out_group
         )
@@ -216,7 +223,7 @@ class _Driver:
             ray.shutdown()
 
     def _count_processors(self) -> int:
-        """Processors of the cluster; looked at now and then."""
+        """Return the number of CPUs of the cluster, refreshed every `LOOK_PERIOD_S`."""
         now = time.monotonic()
         if now - self._looked >= LOOK_PERIOD_S:
             self._looked = now
@@ -227,7 +234,7 @@ class _Driver:
     # -- tasks
 
     def _submit(self) -> bool:
-        """Hand tasks to Ray; whether it has all that are useful there."""
+        """Submit tasks to Ray; return whether more tasks would be of no use now."""
         if not self._waiting:
             return True
         workers = self._job.workers or max(1, self._count_processors())
@@ -249,7 +256,13 @@ class _Driver:
         return not self._waiting or len(self._tasks) >= most
 
     def _ready(self, timeout: float) -> list[Any]:
-        """Tasks that have said something, or ended; waits for the first."""
+        """Wait for news of tasks and return the tasks that have some.
+
+        Parameters
+        ----------
+        timeout : float
+            Maximum time to wait for the first task, s.
+        """
         tasks = list(self._tasks)
         ready, others = self._ray.wait(
             tasks, num_returns=1, timeout=timeout, fetch_local=False
@@ -263,7 +276,7 @@ class _Driver:
         return found
 
     def _take(self, task: Any) -> None:
-        """What a task has said."""
+        """Process the next message of a task, or its end."""
         errors = self._ray.exceptions
         try:
             said = self._ray.get(next(task))
@@ -271,14 +284,15 @@ class _Driver:
             ended = self._tasks.pop(task)
             self._waiting.extendleft(
                 reversed(ended.items.values())
-            )  # those that it had no time for
+                # A task that exceeds its time returns the runs that it has not started.
+            )
         except errors.RayTaskError as error:
             raise CommandLineError(
                 f"--ray: a task failed on {self._where(task)}: {_last_line(error)}"
             ) from None
         except errors.RuntimeEnvSetupError as error:
             raise CommandLineError(
-                f"--ray: a node cannot have the plan's files: {_first_line(error)}"
+                f"--ray: a node cannot receive the plan's files: {_first_line(error)}"
             ) from None
         except errors.RayError as error:
             self._lost(self._tasks.pop(task), error)
@@ -286,6 +300,7 @@ class _Driver:
             self._hear(self._tasks[task], said)
 
     def _hear(self, task: _Task, said: bytes) -> None:
+        """Process the messages of a task."""
         for told in decode_told(said):
             if isinstance(told, Begun):
                 task.node = told.node
@@ -298,6 +313,7 @@ class _Driver:
                 self._end(task, told)
 
     def _record(self, task: _Task, told: Recorded) -> None:
+        """Append a piece of a recording to its file."""
         if told.key in task.items:
             is_first = told.key not in task.recordings
             path = task.recordings.setdefault(
@@ -307,8 +323,9 @@ class _Driver:
                 file.write(told.piece)
 
     def _end(self, task: _Task, told: Ended) -> None:
-        """A run has ended."""
+        """Write the row of a run that has ended."""
         row = told.row
+        # A row may arrive twice after a node was lost; only the first counts.
         if task.items.pop(row.key, None) is None:
             return
         task.recordings.pop(row.key, None)
@@ -318,24 +335,26 @@ class _Driver:
         self._write(row)
 
     def _write(self, row: Row) -> None:
+        """Write a row and report its run as done."""
         self._part.add(row)
         self._tell(Done(row.key, row.status, row.wall, row.error))
 
     def _lost(self, task: _Task, error: Exception) -> None:
-        """A task will say no more: its node, or its process, has gone. What is left of
-        it is done again.
-        """
+        """Repeat the open runs of a task whose node or process was lost."""
         if not task.node:
             self._start_losses += 1
             if self._start_losses >= MAX_START_LOSSES:
                 raise CommandLineError(
                     f"--ray: {self._start_losses} tasks were lost before they "
-                    f"began: {_first_line(error)}"
+                    f"started: {_first_line(error)}"
                 )
         elif task.items:
             first = next(
                 iter(task.items.values())
-            )  # it was at this one, or had not told of its end
+                # The first open run is the one the task was working on, or whose end it
+                # did
+                # not report.
+            )
             self._losses[first.key] = self._losses.get(first.key, 0) + 1
             if self._losses[first.key] >= MAX_NODE_LOSSES:
                 del task.items[first.key]
@@ -351,14 +370,16 @@ class _Driver:
                 )
 
         for path in task.recordings.values():
+            # The repeated run records again from its start.
             path.unlink(missing_ok=True)
         self._waiting.extendleft(reversed(task.items.values()))
 
     def _where(self, task: Any) -> str:
+        """Return the name of the node of a task."""
         return self._tasks[task].node or "a node"
 
     def _drain(self) -> None:
-        """Take what has come while the study was interrupted."""
+        """Collect the results that have arrived when the study is interrupted."""
         end = time.monotonic() + DRAIN_S
         with contextlib.suppress(Exception):
             while (
@@ -369,10 +390,12 @@ class _Driver:
 
 
 def _first_line(error: BaseException) -> str:
+    """Return the first line of an error, or its type if it has no text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _last_line(error: BaseException) -> str:
+    """Return the last line of an error, or its type if it has no text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]
 
 

@@ -1,8 +1,6 @@
-"""What a study, the process that speaks to Ray for it, and its tasks on Ray tell each
-other.
+"""Messages between a study, its Ray driver process, and its tasks on Ray.
 
-Tasks get and say MessagePack, as bytes: Ray is handed nothing that it would pickle in
-ways of its own.
+Tasks receive and send MessagePack bytes, so that Ray has no objects to pickle.
 """
 
 from __future__ import annotations
@@ -17,29 +15,28 @@ from botyard.studies.results import Row
 
 
 class RayJob(msgspec.Struct, kw_only=True):
-    """The first line to the process that speaks to Ray; lists of `Item` follow, a line
-    each.
+    """First line sent to the Ray driver process; lines with lists of `Item` follow.
 
     Attributes
     ----------
     address : str
         Address of the cluster, or ``auto``.
     workers : int or None
-        Most runs at a time; None: as many as there are processors.
+        Maximum number of concurrent runs; None: one per CPU.
     files : str
-        Folder that nodes get a copy of.
+        Folder that Ray copies to its nodes.
     results, part : str
-        Folder of the results; the file in it that rows go to.
+        Folder of the results; file in it for the rows.
     runs : int
         Number of runs that follow.
     plan : str
         Name of the plan's file.
     setup : dict
-        What a run is, see `botyard.studies.run_spec`.
+        Description of a run, see `botyard.studies.run_spec`.
     limits : LimitKeys
         Limits of a run.
     record : str
-        When recordings are kept.
+        When recordings are kept: ``never``, ``on-failure`` or ``always``.
     """
 
     address: str
@@ -55,20 +52,20 @@ class RayJob(msgspec.Struct, kw_only=True):
 
 
 class Order(msgspec.Struct, kw_only=True):
-    """What all tasks of a study have in common.
+    """Everything that the tasks of a study share.
 
     Attributes
     ----------
     version : str
-        Version of botyard that the study has.
+        Version of botyard that runs the study.
     plan : str
         Name of the plan's file.
     setup : dict
-        What a run is, see `botyard.studies.run_spec`.
+        Description of a run, see `botyard.studies.run_spec`.
     limits : LimitKeys
         Limits of a run.
     record : str
-        When recordings are kept.
+        When recordings are kept: ``never``, ``on-failure`` or ``always``.
     """
 
     version: str
@@ -79,17 +76,16 @@ class Order(msgspec.Struct, kw_only=True):
 
 
 class TaskGroup(msgspec.Struct, kw_only=True):
-    """Runs of a task.
+    """Runs of one task.
 
     Attributes
     ----------
     items : list of Item
         The runs.
     period : float
-        Rows are sent back so often, s, when there are any.
+        Minimum period at which rows are sent back, s.
     seconds : float
-        After so long, when a run has ended, no more are begun: those that are left are
-        given to another task.
+        Time after which the task starts no more runs, s. Another task gets the rest.
     """
 
     items: list[Item]
@@ -98,33 +94,36 @@ class TaskGroup(msgspec.Struct, kw_only=True):
 
 
 class Begun(msgspec.Struct, tag=True):
-    """The task has begun, on this node (its address)."""
+    """The task has started on this node (its host name)."""
 
     node: str
 
 
 class Ended(msgspec.Struct, tag=True):
-    """A run has ended; with its log, if that is kept."""
+    """A run has ended; with its log if the log is kept."""
 
     row: Row
     log: bytes | None = None
 
 
 class Recorded(msgspec.Struct, tag=True):
-    """A piece of the recording of a run, in order; its row comes behind the last."""
+    """The next piece of a run's recording.
+
+    The row of the run follows the last piece.
+    """
 
     key: str
     piece: bytes
 
 
 class Refused(msgspec.Struct, tag=True):
-    """No run can be carried out, and why."""
+    """The task cannot carry out any run, with the reason."""
 
     text: str
 
 
 Told = Begun | Ended | Recorded | Refused
-"""What a task says; it sends lists of these."""
+"""Any message from a task; a task sends lists of these."""
 encode_line = msgspec.json.Encoder().encode
 decode_job = msgspec.json.Decoder(RayJob).decode
 decode_items = msgspec.json.Decoder(list[Item]).decode

@@ -1,9 +1,9 @@
-"""A task of a study on Ray: it carries out a group of runs on the node that it is on,
-and sends back each row.
+"""Ray task of a study: it carries out a group of runs on its node and sends back the
+rows.
 
-The runs are carried out as on one computer, by a worker of `botyard.studies.local`, so
-that limits, failures and lost processes mean the same. That worker lives as long as the
-process of Ray that has started it, and serves all tasks that come there.
+A worker of `botyard.studies.local` carries out the runs, so limits, failures and lost
+processes behave as on one computer. The worker lives as long as the Ray process that
+started it, and serves all tasks of this process.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from botyard.studies.results import Folder, Row, decode_row
 from botyard.version import __version__
 
 PIECE_BYTES: Final = 4 * 2**20
-"""Recordings are sent in pieces of so many bytes."""
+"""Size of the pieces in which recordings are sent, bytes."""
 
 
 def carry_out_group(order: bytes, group: bytes) -> Iterator[bytes]:
-    """The task: what is said of the runs of a group, as it is known.
+    """Carry out a group of runs and yield messages about them (the Ray task).
 
     Parameters
     ----------
     order, group : bytes
-        An `Order` and a `TaskGroup`.
+        Encoded `Order` and `TaskGroup`.
 
     Yields
     ------
     bytes
-        Lists of `Told`.
+        Encoded lists of `Told`.
     """
     yield encode([Begun(platform.node())])
     told = decode_group(group)
@@ -74,37 +74,40 @@ def carry_out_group(order: bytes, group: bytes) -> Iterator[bytes]:
         runner.forget()
     except CommandLineError as error:
         _end()
+        # Paths in Ray's session folder mean nothing to the user; show them relative to
+        # the plan.
         yield encode([Refused(str(error).replace(f"{Path.cwd()}{os.sep}", ""))])
     except BaseException:
-        # runs that it has been given are not those of the next task
+        # The next task must not inherit the open runs of this one.
         _end()
         raise
 
 
 class _Runner:
-    """Carries out runs on this node, with one worker."""
+    """Executor of runs on this node, with one worker process."""
 
     def __init__(self, order: Order) -> None:
-        # where Ray has put the plan's files
+        # Ray's working folder holds the copy of the plan's files.
         here = Path.cwd()
         keys = PlanKeys(study=1, limits=order.limits, record=order.record)
-        # in Ray's folder of the session: Ray may kill this process, and then nothing
-        # deletes it but who deletes that
+        # Ray may kill this process without warning. A folder inside Ray's session
+        # folder is then removed together with it.
         self._path = Path(tempfile.mkdtemp(prefix="botyard-study-", dir=here.parent))
         self._folder = Folder(self._path)
         self.study = LocalStudy(
             Plan(here / order.plan, keys, order.setup, []), self._folder, 1, self._note
         )
         self.ended = 0
-        """Runs of this group that have ended."""
+        """Number of runs of the current group that have ended."""
         self._read: dict[Path, int] = {}
-        """Bytes of each file of rows that have been sent."""
+        """Number of bytes already sent, for each file of rows."""
 
     def _note(self, _done: Done) -> None:
+        """Count a run that has ended."""
         self.ended += 1
 
     def news(self) -> Iterator[bytes]:
-        """What is to be said of the runs that have ended since."""
+        """Yield messages about the runs that have ended since the last call."""
         told: list[Told] = []
         for row in self._new_rows():
             recording, log = self._folder.recording(row.key), self._folder.log(row.key)
@@ -118,7 +121,8 @@ class _Runner:
             kept = log.read_bytes() if log.exists() else None
             log.unlink(missing_ok=True)
             told.append(Ended(row, kept))
-            if kept is not None:  # these may be long
+            # Logs may be long, so each goes into a message of its own.
+            if kept is not None:
                 yield encode(told)
                 told = []
 
@@ -126,39 +130,44 @@ class _Runner:
             yield encode(told)
 
     def _new_rows(self) -> Iterator[Row]:
+        """Yield the rows written since the last call."""
         for path in self._folder.parts:
             with path.open("rb") as file:
                 file.seek(self._read.get(path, 0))
                 for line in file:
                     if not line.endswith(b"\n"):
-                        break  # it is being written
+                        # The worker is still writing this line.
+                        break
                     self._read[path] = self._read.get(path, 0) + len(line)
                     yield decode_row(line)
 
     def forget(self) -> None:
-        """All has been sent, and no worker writes: the files of rows are emptied."""
+        """Empty the files of rows after all rows have been sent, while no worker
+        writes.
+        """
         for path in self._folder.parts:
             os.truncate(path, 0)
         self._read.clear()
 
     def close(self) -> None:
-        """End the worker, and delete what it has written."""
+        """End the worker and delete its files."""
         self.study.close()
         shutil.rmtree(self._path, ignore_errors=True)
 
 
 _runners: Final[dict[bytes, _Runner]] = {}
-"""The one of this process by its order, if there is one."""
+"""Runner of this process by its encoded order; at most one."""
 
 
 def _runner(order: bytes) -> _Runner:
+    """Return the runner for an order; replace the runner of another study."""
     if order not in _runners:
         _end()
         decoded = decode_order(order)
         if decoded.version != __version__:
             raise CommandLineError(
-                f"{platform.node()} has botyard {__version__}, and the study is "
-                f"one of botyard {decoded.version}"
+                f"{platform.node()}: expected botyard {decoded.version} as in "
+                f"the study, found botyard {__version__}"
             )
 
         _without_folder()
@@ -168,8 +177,10 @@ def _runner(order: bytes) -> _Runner:
 
 
 def _without_folder() -> None:
-    """Ray puts the plan's folder before all others in which modules are looked for; a
-    worker is to find the same modules as elsewhere.
+    """Remove the plan's folder from ``PYTHONPATH``.
+
+    Ray puts it before all other folders. Without it, a worker finds the same modules as
+    on any other computer.
     """
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -178,6 +189,7 @@ def _without_folder() -> None:
 
 
 def _end() -> None:
+    """End the runner of this process."""
     while _runners:
         _, runner = _runners.popitem()
         with suppress(OSError):

@@ -1,5 +1,6 @@
-"""The report of a study: one page of HTML that stands alone, with a table and plots,
-means and shares with 95 % intervals.
+"""Report of a study: one self-contained HTML page with a table and plots.
+
+Means and shares have 95 % confidence intervals.
 """
 
 from __future__ import annotations
@@ -22,30 +23,30 @@ from botyard.studies.summary import Group, Quantity, groups_of, quantities_of
 from botyard.studies.table import Table
 
 MAX_GROUPS: Final = 1000
-"""Rows of the table of the report."""
+"""Maximum number of rows in the report's table."""
 MAX_PLOTS: Final = 60
-"""Plots of the report."""
+"""Maximum number of plots."""
 MAX_LINES: Final = 12
-"""Lines in a plot."""
+"""Maximum number of lines in a plot."""
 MAX_DOTS: Final = 5000
-"""Runs that a plot shows as dots; of more every second, third … one."""
+"""Maximum number of runs shown as dots; of more runs, every n-th is drawn."""
 MAX_BAD: Final = 50
-"""Runs that are not ok that are listed."""
+"""Maximum number of listed runs that are not ok."""
 BINS: Final = 10
-"""Bins of a sampled parameter, each with as many runs."""
+"""Number of bins of a sampled parameter; each bin holds the same number of runs."""
 
 
 def write_report(study: Study, path: Path, *, force: bool = False) -> None:
-    """Write the report of what has ended.
+    """Write the report of all runs that have ended.
 
     Raises
     ------
     CommandLineError
-        Nothing has; matplotlib is not installed.
+        No run has ended, or matplotlib is not installed.
     KeptFileError
-        There is a file that botyard did not write, and `force` is False.
+        The file exists, botyard did not write it, and `force` is False.
     OSError
-        It cannot be written.
+        The file cannot be written.
     """
     if not is_there("matplotlib"):
         raise CommandLineError(lacking("a report", "studies"))
@@ -54,6 +55,7 @@ def write_report(study: Study, path: Path, *, force: bool = False) -> None:
 
 
 def _page(study: Study, table: Table) -> str:
+    """Return the HTML of the report."""
     grid = list(study.plan.keys.grid)
     quantities = quantities_of(table)
     counts = ", ".join(
@@ -67,8 +69,8 @@ def _page(study: Study, table: Table) -> str:
     ]
     parts = [
         f"<p>{len(study.runs)} runs: {counts}.",
-        "Means are over the runs that are ok, with 95 % intervals by Student's "
-        "distribution; shares have Wilson's.</p>",
+        "Means of the runs that are ok, with 95 % intervals (Student's t); "
+        "shares with Wilson's intervals.</p>",
         _table(groups_of(table, grid), grid, quantities, table.units),
         *pictures,
         _bad(study),
@@ -85,6 +87,7 @@ def _table(
     quantities: Sequence[Quantity],
     units: dict[str, str],
 ) -> str:
+    """Return the table of means and shares by point of the grid."""
     heads = [
         *(f"<th class='t'>{_label(name, units.get(name, ''))}</th>" for name in grid),
         "<th>runs</th>",
@@ -112,11 +115,12 @@ def _table(
 
 
 def _label(name: str, unit: str) -> str:
+    """Return a name with its unit, escaped for HTML."""
     return html.escape(shown(f"{name} [{unit}]" if unit else name, MAX_NAME))
 
 
 def _words(one: Interval, is_share: bool) -> str:
-    """An estimate with its interval, and the number of values."""
+    """Return an estimate with its interval and the number of values, as HTML."""
     if not one.number:
         return "–"
     scale, sign = (100.0, " %") if is_share else (1.0, "")
@@ -129,6 +133,7 @@ def _words(one: Interval, is_share: bool) -> str:
 
 
 def _bad(study: Study) -> str:
+    """Return the list of runs that are not ok, as HTML."""
     bad = [
         row
         for run in study.runs
@@ -162,10 +167,13 @@ def _bad(study: Study) -> str:
 
 
 def _figures(study: Study, table: Table, quantities: Sequence[Quantity]) -> Any:
-    """Plots with their names: each quantity over the grid's main parameter, and over
-    each sampled parameter.
+    """Yield plots with their names.
+
+    Each quantity is plotted over the main parameter of the grid, and over each sampled
+    parameter.
     """
     grid = study.plan.keys.grid
+    # The main parameter is the numeric one with the most values.
     along = max(
         grid, key=lambda name: (_are_numbers(grid[name]), len(grid[name])), default=None
     )
@@ -184,6 +192,7 @@ def _figures(study: Study, table: Table, quantities: Sequence[Quantity]) -> Any:
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
+    """Return whether all values are numbers; booleans are not."""
     return all(
         isinstance(value, int | float) and not isinstance(value, bool)
         for value in values
@@ -191,11 +200,13 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 
 
 def _axes(table: Table, q: Quantity, name: str) -> tuple[Any, Any]:
+    """Return a figure and its labelled axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.subplots()
     unit = table.units.get(name, "")
+    # No math mode: a name with dollar signs would raise an error or change its look.
     axes.set_xlabel(
         shown(f"{name} [{unit}]" if unit else name, MAX_NAME), parse_math=False
     )
@@ -204,12 +215,13 @@ def _axes(table: Table, q: Quantity, name: str) -> tuple[Any, Any]:
     )
     axes.grid(True, alpha=0.3)
     if q.is_share:
+        # A small margin keeps points at 0 and 1 visible.
         axes.set_ylim(-0.03, 1.03)
     return figure, axes
 
 
 def _over_grid(table: Table, q: Quantity, along: str, others: Sequence[str]) -> Any:
-    """A line for each value of the other parameters."""
+    """Plot a quantity over one parameter, with a line per value of the others."""
     figure, axes = _axes(table, q, along)
     values = list(dict.fromkeys(str(value) for value in table.columns[along]))
     are_numbers = _are_numbers(table.columns[along])
@@ -238,7 +250,7 @@ def _over_grid(table: Table, q: Quantity, along: str, others: Sequence[str]) -> 
 
 
 def _over_sample(table: Table, q: Quantity, name: str, is_log: bool) -> Any:
-    """Dots of runs, and means of bins that have as many runs each."""
+    """Plot runs as dots, and means of bins that hold the same number of runs."""
     figure, axes = _axes(table, q, name)
     if is_log:
         axes.set_xscale("log")
@@ -270,6 +282,7 @@ def _over_sample(table: Table, q: Quantity, name: str, is_log: bool) -> Any:
 
 
 def _bars(axes: Any, line: Sequence[tuple[float, Interval]], label: str) -> None:
+    """Draw a line of estimates with their intervals as error bars."""
     x = [place for place, _ in line]
     y = [one.value for _, one in line]
     down = [

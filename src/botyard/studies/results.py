@@ -1,8 +1,7 @@
-"""Results as they are kept: a folder with files of JSON lines that are only ever
-appended to, one for each process that writes.
+"""Results folder of a study: append-only files of JSON lines, one per writing process.
 
-A line is one run that has ended. A process that is killed in the middle of a line
-leaves a piece of one, which is left out when the file is read: that run is done again.
+Each line is one run that has ended. A process killed in the middle of a line leaves a
+partial line. Readers skip it, so that this run is repeated.
 """
 
 from __future__ import annotations
@@ -30,29 +29,29 @@ TABLES: Final = ("table.parquet", "table.csv")
 _OURS: Final = re.compile(
     r"\d{6}-[0-9a-f]{8}-\w+\.jsonl|(worker|ray)-\d{6}-[0-9a-f]{8}(-\d+)?\.txt|[0-9a-f]{16}\.(log|mcap)"
 )
-"""Names of the files of a study."""
+"""Names of the files that a study writes."""
 
 
 class Row(msgspec.Struct, kw_only=True, frozen=True):
-    """A run that has ended.
+    """Result of a run that has ended.
 
     Attributes
     ----------
     key : str
-        Key of the run.
+        Hash of the run.
     status : str
-        ``ok``; ``failed``: it raised; ``timeout``: it took too long; ``lost``: its
-        process died each time.
+        ``ok``; ``failed``: it raised an error; ``timeout``: it exceeded a time limit;
+        ``lost``: its process died at each attempt.
     result : dict
-        What it measured.
+        Measured values.
     error : str
-        Why it is not ok, in one line.
+        Reason why the run is not ok, in one line.
     wall : float
-        Wall time that it took, s.
+        Wall time of the run, s.
     values : dict
-        Values of its parameters, for readers of the file.
+        Parameter values, for readers of the file.
     seed : int
-        Its seed.
+        Seed of the run.
     """
 
     key: str
@@ -69,12 +68,12 @@ decode_row = msgspec.json.Decoder(Row).decode
 
 
 class Folder:
-    """The folder of a study's results.
+    """Folder of a study's results.
 
     Parameters
     ----------
     path : Path
-        The folder; it is made when something is written.
+        The folder; it is created on the first write.
     """
 
     def __init__(self, path: Path) -> None:
@@ -82,40 +81,44 @@ class Folder:
 
     @property
     def parts(self) -> list[Path]:
-        """Files with rows, oldest first."""
+        """Files of rows, oldest first."""
         return sorted((self.path / PARTS).glob("*.jsonl"))
 
     def new_session(self) -> str:
-        """Make the folder; the beginning of the names of this session's files, which
-        sorts behind those of earlier ones.
+        """Create the folder and return the prefix for file names of this session.
+
+        The prefix sorts after the prefixes of earlier sessions.
         """
         for name in (PARTS, LOGS, RECORDINGS):
             (self.path / name).mkdir(parents=True, exist_ok=True)
         numbers = [
             int(m[1]) for path in self.parts if (m := re.match(r"(\d+)-", path.name))
         ]
+        # The random part keeps file names apart if two computers share the folder over
+        # a network file system without locks.
         return f"{max(numbers, default=0) + 1:06d}-{uuid.uuid4().hex[:8]}"
 
     def part(self, session: str, writer: str) -> Path:
-        """The file of a writer."""
+        """Return the file of rows of a writer."""
         return self.path / PARTS / f"{session}-{writer}.jsonl"
 
     def log(self, key: str) -> Path:
-        """The log of a run that is not ok."""
+        """Return the file for the log of a run that is not ok."""
         return self.path / LOGS / f"{key[:16]}.log"
 
     def recording(self, key: str) -> Path:
-        """The recording of a run."""
+        """Return the file for the recording of a run."""
         return self.path / RECORDINGS / f"{key[:16]}.mcap"
 
     def rows(self) -> dict[str, Row]:
-        """All rows by their keys. Of two with one key a good one counts, else the
-        later.
+        """Return all rows by hash.
+
+        If a run has several rows, one with status ``ok`` wins, otherwise the last.
 
         Raises
         ------
         CommandLineError
-            A file holds something else than rows.
+            A file contains something other than rows.
         """
         found: dict[str, Row] = {}
         for path in self.parts:
@@ -128,15 +131,15 @@ class Folder:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """While a study writes: no other one does, where the system can lock a folder
-        (Linux, macOS).
+        """Lock the folder, so that no other study writes to it inside this block.
 
-        The folder is made, and goes again if nothing is written into it.
+        Works where the system can lock folders (Linux, macOS). The folder is created,
+        and removed again if nothing is written into it.
 
         Raises
         ------
         CommandLineError
-            Another study writes here, or the folder cannot be made.
+            Another study writes here, or the folder cannot be created.
         """
         try:
             is_new = not self.path.exists()
@@ -149,28 +152,29 @@ class Folder:
                 ) from None
 
             raise CommandLineError(
-                f"{self.path}: results cannot be written: {error.strerror}"
+                f"{self.path}: cannot write results: {error.strerror}"
             ) from None
 
         try:
             yield
         finally:
             if is_new:
-                with suppress(OSError):  # it holds something
+                # Fails if the folder is not empty, which is intended.
+                with suppress(OSError):
                     self.path.rmdir()
 
             if number is not None:
                 os.close(number)
 
     def clear(self) -> None:
-        """Delete the files of rows, logs and recordings; only such as have our names."""
+        """Delete rows, logs and recordings, but no file with a foreign name."""
         for name in (PARTS, LOGS, RECORDINGS):
             for path in (self.path / name).glob("*"):
                 if _OURS.fullmatch(path.name):
                     path.unlink()
 
     def check_table(self) -> None:
-        """Check that the table may be written: in a folder without rows, a table is not
+        """Check that the table may be written: without rows, an existing table is not
         ours.
 
         Raises
@@ -184,8 +188,17 @@ class Folder:
 
 
 def _locked(folder: Path) -> int | None:
-    """Lock a folder until the file of this number is closed, or the process ends. None:
-    it cannot be locked. OSError: it is.
+    """Lock a folder until the returned file descriptor is closed or the process ends.
+
+    Returns
+    -------
+    int or None
+        The file descriptor; None: the system cannot lock folders.
+
+    Raises
+    ------
+    OSError
+        Another process holds the lock.
     """
     try:
         fcntl = importlib.import_module("fcntl")
@@ -202,7 +215,9 @@ def _locked(folder: Path) -> int | None:
             errno.ENOTSUP,
             errno.EINVAL,
             errno.EBADF,
-        ):  # file systems without locks
+            # These codes report file systems without locks, such as some network file
+            # systems.
+        ):
             return None
 
         raise
@@ -211,7 +226,13 @@ def _locked(folder: Path) -> int | None:
 
 
 def read_rows(path: Path) -> Iterable[Row]:
-    """Rows of a file; a piece of a last line is left out."""
+    """Yield the rows of a file; skip a partial last line.
+
+    Raises
+    ------
+    CommandLineError
+        A complete line is not a row.
+    """
     data = path.read_bytes()
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
@@ -223,7 +244,7 @@ def read_rows(path: Path) -> Iterable[Row]:
 
 
 class Part:
-    """A file that rows are appended to.
+    """File to which one process appends its rows.
 
     Parameters
     ----------
@@ -239,9 +260,12 @@ class Part:
         )
 
     def add(self, row: Row) -> None:
-        """Append a row; when this returns the system has it, so that the end of this
-        process does not lose it.
+        """Append a row.
+
+        When this returns, the operating system has the row, so it survives the end of
+        this process.
         """
+        # `os.write` may write a part of the line only, for example on a full disk.
         data = memoryview(_encode(row) + b"\n")
         while data:
             data = data[os.write(self._number, data) :]

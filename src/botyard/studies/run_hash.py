@@ -1,11 +1,11 @@
-"""The key of a run: a hash of all that its result depends on, as far as that can be
-known beforehand.
+"""Hash of everything that a run's result depends on, as far as it is known in advance.
 
-That is: the values of its parameters, its seed, what the plan says of a run, the limit
-of simulated time, the version of botyard, and the contents of the files that it names:
-the map, the function's module, controllers, programs, tasks, and those under ``files``;
-with Python files the modules beside them that they import (`botyard.studies.imports`).
-What these read in their turn is not known; ``files`` is the place for it.
+The hash covers the run's parameters and seed, the plan's description of a run, the
+limit of simulated time, the version of botyard, and the contents of the files that the
+plan names: map, module of the function, controllers, programs, traffic tasks and the
+entries of ``files``. For Python files it covers the local modules that they import
+(`botyard.studies.imports`). It cannot cover data that this code reads; list such data
+under ``files`` in the plan.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from botyard.studies.run_spec import filled, names_in, strings_of
 from botyard.version import __version__
 
 MAX_FILE_BYTES: Final = 2**32
-"""Largest file whose contents are a part of the key."""
+"""Maximum size of a file whose contents are hashed, bytes."""
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a plan.
+    """One run of a plan.
 
     Attributes
     ----------
     key : str
-        Its key, 64 hexadecimal digits.
+        Hash of the run, 64 hexadecimal digits.
     values : dict
-        Values of its parameters.
+        Parameter values of the run.
     seed : int
-        Its seed.
+        Seed of the run.
     """
 
     key: str
@@ -55,20 +55,25 @@ class Run:
 
 
 def runs_of(plan: Plan) -> list[Run]:
-    """All runs of a plan, in its order.
+    """Return all runs of a plan, in the plan's order.
 
     Raises
     ------
     PlanError
-        A file of ``files`` is not there, or one that the plan names cannot be read.
+        A file listed under ``files`` does not exist, or a named file cannot be read.
     CommandLineError
-        Sobol points are asked for, and SciPy is not installed.
+        The plan asks for a Sobol sequence, and SciPy is not installed.
     """
     files = _Files(plan)
     listed = [files.listed(name) for name in plan.keys.files]
     fixed = [
-        digest.hex() for digest in files.fixed
-    ]  # as a list: which of the texts names a file counts, too
+        digest.hex()
+        for digest in files.fixed
+        # A list, not one digest of all: it also matters which text of the plan names
+        # which
+        # file.
+    ]
+    # Hashing the common part once and copying its state keeps a million runs fast.
     common = hashlib.sha256(
         _encode([plan.setup, plan.keys.limits.simulated, __version__, listed, fixed])
     )
@@ -84,13 +89,14 @@ def runs_of(plan: Plan) -> list[Run]:
 
 
 def files_of(plan: Plan) -> set[Path]:
-    """Files beside the plan, or elsewhere, that its runs name; those of installed
-    modules and shipped maps are none of them.
+    """Return the local files that the runs of a plan name.
+
+    Files of installed packages and maps shipped with botyard are not included.
 
     Raises
     ------
     PlanError
-        A file of ``files`` is not there, or one that the plan names cannot be read.
+        A file listed under ``files`` does not exist, or a named file cannot be read.
     """
     files = _Files(plan)
     for name in plan.keys.files:
@@ -104,7 +110,7 @@ def files_of(plan: Plan) -> set[Path]:
 
 
 class _Files:
-    """Contents of the files that runs name."""
+    """Cached digests of the files that runs name."""
 
     def __init__(self, plan: Plan) -> None:
         self._folder = plan.folder
@@ -114,7 +120,8 @@ class _Files:
         self._contents: dict[Path, bytes] = {}
         self._codes: dict[tuple[Path, Path], bytes] = {}
         self.named: set[Path] = set()
-        """Files that were found by their paths, or as modules beside the plan."""
+        """Files found by path, and local modules that they import."""
+        # Texts without parameters name the same files in every run: hash these once.
         self.fixed = [
             self._digest(filled(text, {}), text == self._map)
             for text in texts
@@ -124,30 +131,38 @@ class _Files:
 
     @property
     def depend_on_runs(self) -> bool:
-        """Whether parameters name files."""
+        """Whether parameters appear in file names, so that runs may name different
+        files.
+        """
         return bool(self._open)
 
     def of(self, values: dict[str, Any], seed: int) -> Iterator[bytes]:
-        """Digests of the files that parameters of a run name."""
+        """Yield the digests of the files that a run names through its parameters."""
         for text in self._open:
             value = filled(text, {**values, SEED: seed})
             for one in strings_of(value):
                 yield self._digest(one, text == self._map)
 
     def listed(self, name: str) -> str:
-        """Digest of a file that the plan lists."""
+        """Return the digest of a file listed under ``files``, as hexadecimal digits."""
         path = self._folder / name
         try:
             is_there = path.is_file()
-        except (OSError, ValueError):  # such as too long a name
+        # For example, a name longer than the file system allows.
+        except (OSError, ValueError):
             is_there = False
 
         if not is_there:
-            raise PlanError(f'files: there is no file "{shown(name)}"', self._folder)
+            raise PlanError(
+                f'files: expected an existing file, found "{shown(name)}"', self._folder
+            )
         return self._named(path, path.parent).hex()
 
     def _digest(self, text: str, is_map: bool) -> bytes:
-        """Digest of the file that a text names; empty: it names none."""
+        """Return the digest of the file that a text names.
+
+        Empty if it names no file.
+        """
         found = self._found.get(text)
         if found is None:
             path, folder = self._path(text, is_map)
@@ -163,8 +178,11 @@ class _Files:
         return found
 
     def _path(self, text: str, is_map: bool) -> tuple[Path | None, Path | None]:
-        """The file that a text names; with the folder that its imports are looked for
-        in, if it is not of an installed package.
+        """Return the file that a text names, and the folder in which its imports are
+        looked up.
+
+        The folder is None for a file of an installed package; the version of an
+        installed package is the user's business.
         """
         where = text.rpartition(SEPARATOR)[0] if is_code(text) else text
         try:
@@ -178,14 +196,16 @@ class _Files:
 
             if is_map:
                 return find_map(text), None
+        # Most texts of a plan are not file names; such a text simply names no file.
         except (OSError, ValueError, MapError):
             pass
 
         return None, None
 
     def _named(self, path: Path, folder: Path) -> bytes:
-        """Digest of a file that the plan names; of Python with the modules that it
-        imports from a folder.
+        """Return the digest of a named file.
+
+        For Python, including its local imports.
         """
         self.named.add(path)
         if path.suffix != ".py":
@@ -207,6 +227,13 @@ class _Files:
         return found
 
     def _content(self, path: Path) -> bytes:
+        """Return the digest of a file's contents.
+
+        Raises
+        ------
+        PlanError
+            The file is too large or cannot be read.
+        """
         path = path.resolve()
         found = self._contents.get(path)
         if found is None:
@@ -221,14 +248,17 @@ class _Files:
                         file, "sha256"
                     ).digest()
             except OSError as error:
-                raise PlanError(f"it cannot be read: {error.strerror}", path) from None
+                raise PlanError(
+                    f"cannot read the file: {error.strerror}", path
+                ) from None
 
         return found
 
 
 def module_file(name: str, folder: Path) -> Path | None:
-    """The file of a module beside the plan, or of an installed one; nothing is run for
-    that. None: it is not known.
+    """Return the file of a local or installed module without importing it.
+
+    None: unknown.
     """
     path = folder.joinpath(*name.split("."))
     for one in (path.with_suffix(".py"), path / "__init__.py"):
@@ -236,7 +266,7 @@ def module_file(name: str, folder: Path) -> Path | None:
             return one
 
     if "." in name and name not in sys.modules:
-        # to find it, its package would have to be run
+        # Looking up a submodule would import its package, which runs foreign code.
         return None
 
     spec = importlib.util.find_spec(name)

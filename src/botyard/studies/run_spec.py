@@ -1,4 +1,4 @@
-"""What a run of a study is: the part of a plan in which parameters stand, as ``$name``."""
+"""Description of a run: the part of a plan in which parameters appear as ``$name``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from botyard.model.filetables import Strict, Triple
 
 _NAME: Final = re.compile(r"\$(\$|port\.[\w-]+|[A-Za-z_]\w*)")
 PORT: Final = "port."
-"""``$port.bob`` is the port of a robot for Pioneer clients; it is known when the run
-begins.
+"""Prefix of port placeholders: ``$port.bob`` is the Pioneer port of robot ``bob``.
+
+The port is only known when the run starts.
 """
 Measure = Literal["reached", "time", "distance", "contacts", "clearance", "stall_time"]
 MEASURES: Final[Mapping[str, str]] = {
@@ -30,12 +31,13 @@ TRAFFIC_UNITS: Final[Mapping[str, str]] = {
     "completion": "s",
     "waiting": "s",
 }
-"""Units of the results of traffic."""
+"""Units of the results of traffic runs."""
 
 
 class RobotPart(Strict, kw_only=True):
-    """A robot that is added to the map; pose in m, m, degrees. A model is a name, a
-    file, or a table as in a robot file.
+    """A robot added to the map; pose in m, m, degrees.
+
+    The model is a name, a file, or a table as in a robot file.
     """
 
     model: str | dict[str, Any] = "p3dx"
@@ -43,8 +45,9 @@ class RobotPart(Strict, kw_only=True):
 
 
 class ProgramPart(Strict, kw_only=True):
-    """A program outside that drives robots; `speed` is the pace as a multiple of real
-    time, 0: as fast as it can.
+    """An outside program that controls robots.
+
+    ``speed`` is a multiple of real time; 0: as fast as possible.
     """
 
     command: list[str | int | float]
@@ -56,7 +59,7 @@ class ProgramPart(Strict, kw_only=True):
 
 
 class TrafficPart(Strict, kw_only=True):
-    """A task of robots on sector paths, and who supervises them; times in s."""
+    """A task of robots on sector paths, and its supervisor; times in s."""
 
     task: str
     supervisor: str
@@ -72,8 +75,9 @@ class TrafficPart(Strict, kw_only=True):
 
 
 class GoalPart(Strict, kw_only=True):
-    """What ends a run: a robot is near a target (a name, or x and y in m); `within` in
-    m, `heading` in degrees.
+    """Goal that ends a run: a robot is close to a target.
+
+    ``target`` is a name, or x and y in m; ``within`` in m, ``heading`` in degrees.
     """
 
     robot: str
@@ -83,7 +87,7 @@ class GoalPart(Strict, kw_only=True):
 
 
 class Setup(Strict, kw_only=True):
-    """One run, with the values of its parameters in it."""
+    """Description of one run, with parameter values filled in."""
 
     run: str = ""
     map: str = ""
@@ -96,16 +100,16 @@ class Setup(Strict, kw_only=True):
 
     @property
     def has_world(self) -> bool:
-        """Whether there is a world; functions may do without."""
+        """Whether the run has a world; functions may do without one."""
         return bool(self.map or self.robots)
 
 
 KEYS: Final = frozenset(Setup.__struct_fields__)
-"""Keys of a plan in which parameters may stand."""
+"""Keys of a plan in whose values parameters may appear."""
 
 
 def strings_of(value: object) -> Iterator[str]:
-    """All texts in plain data, without keys."""
+    """Yield all texts in plain data, without dictionary keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -117,8 +121,10 @@ def strings_of(value: object) -> Iterator[str]:
 
 
 def place_of(value: object, name: str, where: str = "$") -> str:
-    """Place of the first text in plain data in which a parameter stands, such as
-    ``$.robots.bob.pose[0]``; `where` itself: in none.
+    """Return the location of the first text that contains a parameter.
+
+    The result looks like ``$.robots.bob.pose[0]``; it is `where` itself if no text
+    does.
     """
     if isinstance(value, dict | list):
         steps = value.items() if isinstance(value, dict) else enumerate(value)
@@ -136,17 +142,23 @@ def place_of(value: object, name: str, where: str = "$") -> str:
 
 
 def names_in(value: object) -> set[str]:
-    """Names of the parameters that stand in plain data."""
+    """Return the names of all parameters that appear in plain data."""
     found = {m[1] for text in strings_of(value) for m in _NAME.finditer(text)}
     return {name for name in found if name != "$" and not name.startswith(PORT)}
 
 
 def filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """Plain data with the values of parameters in place of ``$name``; ``$$`` is a
-    dollar.
+    """Return plain data with parameter values in place of ``$name``.
 
-    A text that is nothing but ``$name`` becomes the value itself; in a longer one its
-    text is put in. Raises KeyError for unknown names.
+    ``$$`` is a dollar sign.
+
+    A text that consists of ``$name`` alone becomes the value itself. Inside a longer
+    text, the value is inserted as text.
+
+    Raises
+    ------
+    KeyError
+        A parameter is unknown.
     """
     if isinstance(value, str):
         return _filled_text(value, lambda name: values[name])
@@ -158,7 +170,7 @@ def filled(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def with_ports(words: list[str | int | float], ports: Mapping[str, int]) -> list[str]:
-    """A command line with ports in place of ``$port.NAME``."""
+    """Return a command line with ports in place of ``$port.NAME``."""
     return [_PORT.sub(lambda m: str(ports[m[1]]), str(word)) for word in words]
 
 
@@ -166,6 +178,7 @@ _PORT: Final = re.compile(r"\$port\.([\w-]+)")
 
 
 def _filled_text(text: str, value: Callable[[str], Any]) -> Any:
+    """Return a text with parameter values filled in; port placeholders stay."""
     if "$" not in text:
         return text
     whole = _NAME.fullmatch(text)

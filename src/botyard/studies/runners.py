@@ -1,6 +1,4 @@
-"""How a run is carried out: a function of the user, a world with controllers, a program
-outside, or a task of traffic.
-"""
+"""Execution of one run: a user's function, a world, an outside program, or traffic."""
 
 from __future__ import annotations
 
@@ -27,26 +25,31 @@ from botyard.testing.conditions import Condition, Scenery, near
 from botyard.testing.observer import TruthLog
 
 CLEARANCE_RANGE_M: Final = 5.0
-"""Clearance is measured up to this distance."""
+"""Maximum distance up to which clearance is measured, m."""
 MAX_WORLDS: Final = 16
-"""Maps that a worker keeps."""
+"""Maximum number of maps that a worker keeps in memory."""
 END_SLACK_S: Final = 1e-9
-"""Simulated times are compared with limits to this, s: they are sums of steps."""
+"""Tolerance in comparisons of simulated time with limits, s.
+
+Simulated time is a sum of steps, so it carries rounding errors.
+"""
 
 
 class SimulatedTimeError(BaseException):
-    """A function's world has run for longer than its limit. No `Exception`: listeners
-    of steps may raise those without an effect.
+    """The world of a user's function has exceeded its limit of simulated time.
+
+    It is not an `Exception`, because the simulator suppresses exceptions of step
+    listeners.
     """
 
 
 class BadResultError(BotyardError):
-    """A function has answered something that is no result."""
+    """A user's function has returned an invalid result."""
 
 
 @dataclass(slots=True)
 class Conditions:
-    """What all runs of a worker have in common.
+    """Everything that the runs of one worker share.
 
     Attributes
     ----------
@@ -55,9 +58,9 @@ class Conditions:
     simulated : float or None
         Limit of simulated time, s.
     worlds : dict
-        Maps that were read.
+        Cache of maps, by name.
     started : callable
-        Called with the process id of each program that is started.
+        Called with the process id of each program that a run starts.
     """
 
     folder: Path
@@ -66,11 +69,13 @@ class Conditions:
     started: Callable[[int], object] = lambda _pid: None
 
     def world(self, name: str) -> World:
-        """A map, read once."""
+        """Return a map by name; read it only once."""
         if name not in self.worlds:
             path = self.folder / name
             if not path.is_file():
                 path = find_map(name)
+            # Dictionaries keep insertion order: this removes the map that was read
+            # first.
             while len(self.worlds) >= MAX_WORLDS:
                 del self.worlds[next(iter(self.worlds))]
             self.worlds[name] = load_world(
@@ -80,7 +85,7 @@ class Conditions:
         return self.worlds[name]
 
     def code(self, name: str) -> str:
-        """A name of code with its file beside the plan."""
+        """Return the name of code, with a file name resolved against the plan's folder."""
         where, separator, attribute = name.rpartition(":")
         return (
             f"{self.folder / where}{separator}{attribute}"
@@ -96,24 +101,32 @@ def carry_out(
     conditions: Conditions,
     recording: Path | None = None,
 ) -> dict[str, Any]:
-    """Carry out a run.
+    """Carry out one run.
 
     Parameters
     ----------
+    setup : Setup
+        Description of the run.
+    values : dict
+        Parameter values, for a user's function.
+    seed : int
+        Seed of the run.
+    conditions : Conditions
+        Everything that the worker's runs share.
     recording : Path or None
-        Record its world to this file.
+        File to record the world to; None: no recording.
 
     Returns
     -------
     dict
-        What was measured, as plain data.
+        Measured values, as plain data.
 
     Raises
     ------
     SimulatedTimeError
-        A function's world ran for too long.
+        The world of a user's function exceeded its limit of simulated time.
     Exception
-        Whatever goes wrong.
+        Any error of the run, including errors of user code.
     """
     if setup.traffic is not None:
         return _traffic(setup, seed, conditions)
@@ -128,10 +141,11 @@ def carry_out(
 
 
 def make_world(setup: Setup, seed: int, conditions: Conditions) -> Simulation:
-    """The simulation of a run, before its first step."""
+    """Return the simulation of a run, before its first step."""
     if setup.map:
         world = conditions.world(setup.map)
         names = ("step", "odometry_error", "sensor_noise", "threads")
+        # A setting that the map leaves open (None) keeps the simulator's default.
         settings = {
             name: value
             for name in names
@@ -158,16 +172,17 @@ def make_world(setup: Setup, seed: int, conditions: Conditions) -> Simulation:
 
 
 def _ignore(_text: str) -> None:
-    """Warnings would be the same for every run."""
+    """Drop a warning, because it would repeat in every run."""
 
 
 def _employ(sim: Simulation, setup: Setup, conditions: Conditions) -> None:
+    """Attach the controllers of the setup to the robots."""
     for name, controller in setup.controllers.items():
         options = {} if isinstance(controller, str) else dict(controller)
         kind = controller if isinstance(controller, str) else options.pop("name", "")
         if name not in sim.robots:
             raise BadResultError(
-                f'controllers: there is no robot "{name}" (there are: {", ".join(sim.robots) or "none"})'
+                f'controllers: expected one of the robots {", ".join(sim.robots) or "(none)"}, found "{name}"'
             )
 
         sim.robots[name].set_controller(conditions.code(kind), **options)
@@ -175,6 +190,7 @@ def _employ(sim: Simulation, setup: Setup, conditions: Conditions) -> None:
 
 @contextlib.contextmanager
 def _recorded(sim: Simulation, path: Path | None) -> Iterator[None]:
+    """Record a simulation to a file inside this block; None: do nothing."""
     if path is None:
         yield
         return
@@ -190,6 +206,7 @@ def _function(
     conditions: Conditions,
     recording: Path | None,
 ) -> dict[str, Any]:
+    """Run a user's function, with a world if the setup describes one."""
     function: Callable[[Simulation | None, dict[str, Any], int], object] = load_named(
         conditions.code(setup.run)
     )
@@ -198,6 +215,8 @@ def _function(
     sim = make_world(setup, seed, conditions)
     _employ(sim, setup, conditions)
     if conditions.simulated is not None:
+        # Half a step of slack: the last allowed step must not exceed the limit by
+        # rounding.
         end = sim.time + conditions.simulated + sim.dt / 2
 
         def look(snapshot: Snapshot) -> None:
@@ -211,7 +230,13 @@ def _function(
 
 
 def _checked(result: object) -> dict[str, Any]:
-    """A function's result as plain data."""
+    """Return a function's result as plain data.
+
+    Raises
+    ------
+    BadResultError
+        The result is not a dict of names and scalars.
+    """
     if not isinstance(result, Mapping):
         raise BadResultError(
             f"expected a dict of results, found {type(result).__name__}"
@@ -220,14 +245,17 @@ def _checked(result: object) -> dict[str, Any]:
     found = {}
     for name, value in result.items():
         if not isinstance(name, str) or not name or not _is_unicode(name):
-            raise BadResultError(f"expected names of results, found {name!r}")
+            raise BadResultError(
+                f"results: expected a name (non-empty text), found {name!r}"
+            )
+        # NumPy scalars and arrays of dimension 0 count as plain numbers.
         plain = (
             value.item()
             if hasattr(value, "item") and getattr(value, "ndim", 1) == 0
             else value
         )
         if isinstance(plain, float) and not math.isfinite(plain):
-            # JSON has none; a missing value in the table
+            # JSON has no NaN or infinity; the table shows a missing value instead.
             plain = None
 
         if (plain is not None and not isinstance(plain, bool | int | float | str)) or (
@@ -244,8 +272,9 @@ def _checked(result: object) -> dict[str, Any]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be written as UTF-8: not with halves of surrogate pairs, as
-    names of files may have.
+    """Return whether a text can be encoded as UTF-8.
+
+    Names of files may contain lone surrogates, which cannot.
     """
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
@@ -253,6 +282,7 @@ def _is_unicode(text: str) -> bool:
 def _world(
     setup: Setup, seed: int, conditions: Conditions, recording: Path | None
 ) -> dict[str, Any]:
+    """Run a world with its controllers until the goal is reached or time is up."""
     assert conditions.simulated is not None
     sim = make_world(setup, seed, conditions)
     _employ(sim, setup, conditions)
@@ -269,6 +299,7 @@ def _world(
 
 
 def _condition(goal: GoalPart | None) -> Condition | None:
+    """Return the goal as a condition; None without a goal."""
     if goal is None:
         return None
     heading = None if goal.heading is None else math.radians(goal.heading)
@@ -276,27 +307,32 @@ def _condition(goal: GoalPart | None) -> Condition | None:
 
 
 def _watch(setup: Setup, truth: TruthLog) -> None:
+    """Switch on the measurements that cost time only if the setup asks for them."""
     if "clearance" in setup.measures:
         for name in _measured_robots(setup, truth):
             truth.watch_clearance(name, CLEARANCE_RANGE_M)
 
 
 def _measured_robots(setup: Setup, truth: TruthLog) -> list[str]:
+    """Return the robots to measure: the robot of the goal, or all robots."""
     return [setup.goal.robot] if setup.goal is not None else list(truth.robots)
 
 
 def _measured(
     setup: Setup, truth: TruthLog, reached: bool, time: float
 ) -> dict[str, Any]:
+    """Return the measures of the setup by column name."""
     found: dict[str, Any] = {}
     names = _measured_robots(setup, truth)
     for measure in setup.measures:
         if measure == "reached":
             found["reached"] = reached
         elif measure == "time":
+            # A goal that was not reached has no time; the limit would distort the mean.
             found["time"] = time if reached or setup.goal is None else None
         else:
             for name in names:
+                # With several robots, each has a column of its own: ``robot.measure``.
                 column = measure if len(names) == 1 else f"{name}.{measure}"
                 found[column] = _value(truth, name, measure)
 
@@ -304,6 +340,7 @@ def _measured(
 
 
 def _value(truth: TruthLog, name: str, measure: str) -> float | int | None:
+    """Return one measure of one robot; None if clearance stayed out of range."""
     one = truth[name]
     if measure == "contacts":
         return len(one.contacts)
@@ -318,6 +355,7 @@ def _value(truth: TruthLog, name: str, measure: str) -> float | int | None:
 def _program(
     setup: Setup, seed: int, conditions: Conditions, recording: Path | None
 ) -> dict[str, Any]:
+    """Run an outside program that controls the robots over the simulator's interfaces."""
     from botyard.testing.robotworld import Failure, RobotWorld, Settings
 
     part = setup.program
@@ -354,8 +392,8 @@ def _program(
                     )
                     reached = setup.goal is not None
                 except Failure:
-                    # the goal was not reached in time: a result; anything else is an
-                    # error
+                    # An unreached goal is a result. Any other failure, such as a
+                    # program that exits early, is an error.
                     if world.sim.time - since < conditions.simulated - END_SLACK_S:
                         raise
 
@@ -365,10 +403,14 @@ def _program(
         finally:
             for path in sorted(Path(folder).glob("program-*.log")):
                 print(
-                    path.read_text("utf-8", "replace"), end=""
-                )  # kept with the run's log, if that is kept
+                    path.read_text("utf-8", "replace"),
+                    end="",
+                    # Printed into the run's log, which is kept only if the run fails.
+                )
 
             if recording is not None and world.recording is not None:
+                # The recording is moved even after a failure, for example a missed
+                # goal.
                 shutil.move(world.recording, recording)
 
 
@@ -376,12 +418,15 @@ def _program(
 
 
 def _traffic(setup: Setup, seed: int, conditions: Conditions) -> dict[str, Any]:
+    """Run a traffic task with a supervisor and return its figures."""
     from botyard.traffic.compare import Case, run_case
     from botyard.traffic.rules import Rules
 
     part = setup.traffic
     assert part is not None
     task = conditions.folder / part.task
+    # With a number of robots, the task is a generated family; otherwise a file or a
+    # shipped task.
     family = part.task if part.robots else str(task if task.is_file() else part.task)
     rules = Rules(
         time_limit=part.time_limit,

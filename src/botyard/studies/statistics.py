@@ -11,20 +11,20 @@ from botyard.numerics.elementary import atan, cosine_sine
 
 CONFIDENCE: Final = 0.95
 _NORMAL: Final = 1.959963984540054
-"""Quantile 0.975 of the normal distribution."""
+"""Quantile 0.975 of the standard normal distribution."""
 MANY: Final = 200
-"""From so many degrees of freedom on the quantile of Student's distribution is
-expanded; the error is below 1e-9.
+"""Degrees of freedom from which Student's quantile is a series expansion, error below
+1e-9.
 """
 
 
 class Interval(NamedTuple):
-    """An estimate with its 95 % interval.
+    """An estimate with its 95 % confidence interval.
 
     Attributes
     ----------
     value, low, high : float
-        The estimate, and the ends of the interval; NaN where it is not known.
+        The estimate, and the ends of the interval; NaN: unknown.
     number : int
         Number of values.
     """
@@ -37,10 +37,11 @@ class Interval(NamedTuple):
 
 @cache
 def student_quantile(freedom: int) -> float:
-    """Quantile 0.975 of Student's t distribution: between minus and plus this lie 95 %.
+    """Return quantile 0.975 of Student's t distribution: 95 % lie between -t and t.
 
-    The distribution is a finite sum for whole degrees of freedom (Abramowitz and
-    Stegun, 26.7.3 and 26.7.4), for many the Cornish-Fisher expansion (26.7.5).
+    For whole degrees of freedom, the distribution is a finite sum (Abramowitz and
+    Stegun, 26.7.3 and 26.7.4). For many degrees of freedom, the Cornish-Fisher
+    expansion is used (26.7.5).
     """
     if freedom >= MANY:
         x, n = _NORMAL, float(freedom)
@@ -54,6 +55,8 @@ def student_quantile(freedom: int) -> float:
             + third
         )
 
+    # The largest quantile is 12.706, for one degree of freedom. Sixty halvings reach
+    # the resolution of a double.
     low, high = 0.0, 13.0
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -66,7 +69,7 @@ def student_quantile(freedom: int) -> float:
 
 
 def _central(t: float, freedom: int) -> float:
-    """Probability of what lies between -t and t."""
+    """Return the probability that Student's t lies between -t and t."""
     angle = atan(t / math.sqrt(freedom))
     c, s = cosine_sine(angle)
     if freedom % 2:
@@ -88,8 +91,9 @@ def _central(t: float, freedom: int) -> float:
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Mean of normally distributed values, by Student's distribution; of one value
-    there is no interval.
+    """Return the mean of normally distributed values, with Student's interval.
+
+    A single value has no interval.
     """
     n = len(values)
     if n == 0:
@@ -103,9 +107,11 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 
 def share_interval(good: int, n: int) -> Interval:
-    """Share of `good` among `n`, by Wilson's score interval (Wilson 1927)."""
+    """Return the share of `good` among `n`, with Wilson's score interval (Wilson 1927)."""
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0)
+    # Unlike the normal approximation, Wilson's interval holds for few values and for
+    # shares near 0 or 1.
     p, z2 = good / n, _NORMAL * _NORMAL
     middle = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = _NORMAL / (1 + z2 / n) * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))

@@ -1,6 +1,4 @@
-"""A study from its plan to its table: what is to be done, what is done already, and the
-table of both.
-"""
+"""A study from plan to table: open runs, finished runs, and the table of results."""
 
 from __future__ import annotations
 
@@ -20,28 +18,28 @@ if TYPE_CHECKING:
     from botyard.studies.messages import Done
 
 FOLDER_SUFFIX: Final = "-results"
-"""Results of ``plan.yaml`` go to ``plan-results`` in the working folder."""
+"""Suffix of the results folder: ``plan.yaml`` gives ``plan-results``."""
 
 
 def results_folder(plan: Plan) -> Path:
-    """Where results go when nobody says."""
+    """Return the default folder for results, in the working folder."""
     return Path(f"{plan.path.stem}{FOLDER_SUFFIX}")
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A plan, its runs, and what has become of them.
+    """A plan with its runs and their results.
 
     Attributes
     ----------
     plan : Plan
         The plan.
     folder : Folder
-        Its results.
+        Folder of the results.
     runs : list of Run
         All runs of the plan.
     rows : mapping of str to Row
-        Rows of the folder by their keys; also of runs that the plan has no more.
+        Rows in the folder by hash, including runs that the plan no longer contains.
     """
 
     plan: Plan
@@ -51,8 +49,16 @@ class Study:
 
     @classmethod
     def open(cls, plan: Plan, folder: Path, *, anew: bool = False) -> Study:
-        """A study with what its folder holds; `anew`: that is deleted, once the runs
-        are known.
+        """Open a study with the results in its folder.
+
+        Parameters
+        ----------
+        plan : Plan
+            The plan.
+        folder : Path
+            Folder of the results; it need not exist.
+        anew : bool
+            Delete the existing results, after the plan has proved valid.
         """
         results, runs = Folder(folder), runs_of(plan)
         if anew:
@@ -60,8 +66,8 @@ class Study:
         return cls(plan, results, runs, results.rows())
 
     def left(self, *, only_failed: bool = False) -> list[Run]:
-        """Runs that are to be carried out: those without a row, or those whose row is
-        not ``ok``.
+        """Return the runs to carry out: those without a row, or those whose row is not
+        ``ok``.
         """
         if only_failed:
             return [
@@ -80,29 +86,31 @@ class Study:
         *,
         ray: str | None = None,
     ) -> Study:
-        """Carry out runs; the study with their rows.
+        """Carry out runs; return the study with their rows.
 
         Parameters
         ----------
         runs : list of Run
-            Some of the study's.
+            Runs of this study.
         workers : int or None
-            How many at a time; None: one for each core, or each processor of the
-            cluster.
+            Maximum number of concurrent runs; None: one per CPU core of this computer,
+            or per
+            CPU of the cluster.
         done : callable
             Called with each run that has ended.
         ray : str or None
-            Address of a cluster of Ray (`botyard.studies.onray`); None: on this
+            Address of a Ray cluster (`botyard.studies.onray`); None: run on this
             computer.
 
         Raises
         ------
         CommandLineError
-            They cannot be carried out.
+            The runs cannot be carried out.
         """
         if not runs:
             return self
-        # these import much, which is not needed where nothing is left to do
+        # Imported late: both take long to import, and a finished study does not need
+        # them.
         if ray is not None:
             from botyard.studies.onray import RayStudy
 
@@ -120,7 +128,7 @@ class Study:
         return Study(self.plan, self.folder, self.runs, self.folder.rows())
 
     def counts(self) -> dict[str, int]:
-        """Number of runs by status, and ``left``."""
+        """Return the number of runs by status, and the number of runs ``left``."""
         found = dict.fromkeys(("ok", "failed", "timeout", "lost", "left"), 0)
         for run in self.runs:
             row = self.rows.get(run.key)
@@ -129,28 +137,29 @@ class Study:
         return found
 
     def table(self) -> Table:
-        """The table of what has ended.
+        """Return the table of all runs that have ended.
 
         Raises
         ------
         CommandLineError
-            Nothing has.
+            No run has ended.
         """
         table = make_table(self.plan, self.runs, self.rows)
         if not len(table):
             others = (
-                f" (there are {len(self.rows)} of other runs: the plan or its files have changed)"
+                f" (it holds {len(self.rows)} results of other runs: the plan or "
+                "its files have changed)"
                 if self.rows
                 else ""
             )
             raise CommandLineError(
-                f"{self.folder.path}: there are no results of this plan{others}"
+                f"{self.folder.path}: expected results of this plan, found none{others}"
             )
 
         return table
 
     def write_table(self) -> Path:
-        """Write the table into the folder."""
+        """Write the table into the folder and return its path."""
         return write_table(self.table(), self.plan, self.folder.path)
 
 

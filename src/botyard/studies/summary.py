@@ -1,5 +1,6 @@
-"""Results by points of the grid: what is the same but for seeds and samples is a group,
-with a mean or a share for each result.
+"""Results by point of the grid: a mean or a share for each group of runs.
+
+A group holds the runs that differ only in seed and samples.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from botyard.studies.statistics import Interval, mean_interval, share_interval
 from botyard.studies.table import STATUS, Table
 
 MAX_WORDS: Final = 8
-"""Texts of more different values than this are not summarised."""
+"""Maximum number of different texts for which a text result is summarised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,11 @@ class Quantity:
     Attributes
     ----------
     name, unit : str
-        What it is called; of a text, ``outcome = deadlock``.
+        Name and unit; for a text result, ``outcome = deadlock``.
     values : list
         A number, True, False or None for each row of the table.
     is_share : bool
-        It is true or false.
+        Whether the values are true or false.
     """
 
     name: str
@@ -36,8 +37,9 @@ class Quantity:
     is_share: bool
 
     def interval(self, rows: Sequence[int]) -> Interval:
-        """Its mean, or the share of what is true, over some rows; rows without a value
-        do not count.
+        """Return the mean, or the share of true values, over some rows.
+
+        Rows without a value do not count.
         """
         values = [value for row in rows if (value := self.values[row]) is not None]
         if self.is_share:
@@ -46,7 +48,7 @@ class Quantity:
 
 
 def quantities_of(table: Table) -> list[Quantity]:
-    """Results of a table that have a mean or a share."""
+    """Return the results of a table that have a mean or a share."""
     found = []
     for name in table.results:
         values, unit = table.columns[name], table.units.get(name, "")
@@ -74,16 +76,16 @@ def quantities_of(table: Table) -> list[Quantity]:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Runs of one point of the grid.
+    """Runs at one point of the grid.
 
     Attributes
     ----------
     values : dict
-        The point.
+        Parameter values of the point.
     rows : list of int
-        Rows of the table, those that are ``ok``.
+        Indices of the rows with status ``ok``.
     count : int
-        Number of all.
+        Number of all runs of the group.
     """
 
     values: Mapping[str, Any]
@@ -92,10 +94,12 @@ class Group:
 
 
 def groups_of(table: Table, names: Sequence[str]) -> list[Group]:
-    """Groups of equal values of some parameters, in the order of the table."""
+    """Group the rows of a table by the values of some parameters, in the table's order."""
     found: dict[str, tuple[dict[str, Any], list[int]]] = {}
     for row in range(len(table)):
         values = {name: table.columns[name][row] for name in names}
+        # JSON text as the key: values may be lists, and 1, 1.0 and True must stay
+        # apart.
         found.setdefault(json.dumps(values), (values, []))[1].append(row)
 
     status = table.columns[STATUS]

@@ -1,8 +1,7 @@
-"""The table of a study: a row for each run of the plan that has ended, in the plan's
-order; Parquet, or CSV where pyarrow is not installed.
+"""Table of a study: a row for each finished run, in the plan's order.
 
-It holds nothing that differs between two executions of the same runs: no wall times, no
-processes, no dates.
+It is written as Parquet, or as CSV without pyarrow. It contains nothing that differs
+between two executions of the same runs: no wall times, processes or dates.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from botyard.studies.run_hash import Run
 from botyard.studies.run_spec import MEASURES, TRAFFIC_UNITS
 
 KEY_DIGITS: Final = 16
-"""Digits of a key in the table, and in names of logs and recordings."""
+"""Number of digits of a run's hash in the table and in names of logs and recordings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns of a study.
+    """Columns of a study's table.
 
     Attributes
     ----------
     columns : dict
-        Values of each column by its name; None: missing.
+        Values of each column by name; None: missing.
     units : dict
-        Units of columns, where they have one.
+        Units of the columns that have one.
     parameters, results : list of str
-        Which columns are parameters, and which results.
+        Names of the columns that are parameters, and of those that are results.
     """
 
     columns: dict[str, list[Any]]
@@ -50,7 +49,7 @@ class Table:
 
 
 def make_table(plan: Plan, runs: Sequence[Run], rows: Mapping[str, Row]) -> Table:
-    """Join runs with their rows; runs that have not ended are left out."""
+    """Join runs with their rows; leave out runs that have not ended."""
     ended = [(run, rows[run.key]) for run in runs if run.key in rows]
     columns: dict[str, list[Any]] = {KEY: [run.key[:KEY_DIGITS] for run, _ in ended]}
     for name in plan.parameters:
@@ -62,6 +61,7 @@ def make_table(plan: Plan, runs: Sequence[Run], rows: Mapping[str, Row]) -> Tabl
     for _, row in ended:
         for name in row.result:
             if name not in results:
+                # A result may have the name of a parameter or of a fixed column.
                 results[name] = f"result.{name}" if name in columns else name
 
     for name, column in results.items():
@@ -77,8 +77,9 @@ def make_table(plan: Plan, runs: Sequence[Run], rows: Mapping[str, Row]) -> Tabl
 
 
 def _typed(values: list[Any]) -> list[Any]:
-    """Values of one type: true or false, whole numbers of 64 bits, numbers, or texts;
-    other values as JSON.
+    """Return values of one type: bool, 64-bit integers, floats or texts.
+
+    Values of mixed types become JSON texts.
     """
     there = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in there):
@@ -105,26 +106,32 @@ def _typed(values: list[Any]) -> list[Any]:
 
 
 def write_table(table: Table, plan: Plan, folder: Path) -> Path:
-    """Write ``table.parquet``, or ``table.csv``, into a folder; its path.
+    """Write ``table.parquet`` (or ``table.csv``) into a folder and return its path.
 
-    Parquet has the units of columns in their metadata (``unit``), and in that of the
-    file (``botyard units``).
+    Parquet stores units in the metadata of the columns (``unit``) and of the file
+    (``botyard units``). An existing table is replaced: `Folder.check_table` has checked
+    it before the first run.
 
-    One that is there is replaced (`Folder.check_table` looks before the first run).
-    OSError: it cannot be written.
+    Raises
+    ------
+    OSError
+        The table cannot be written.
     """
     if not is_there("pyarrow"):
         return write_csv(table, folder / "table.csv")
     import pyarrow as pa
     import pyarrow.parquet
 
-    parquet: Any = pyarrow.parquet  # which has no types
+    # pyarrow ships no type annotations.
+    parquet: Any = pyarrow.parquet
     fields, arrays = [], []
     for name, values in table.columns.items():
         typed = _typed(values)
         is_large = any(
-            isinstance(value, int) and value >= 2**63 for value in typed
-        )  # such as seeds
+            isinstance(value, int) and value >= 2**63
+            for value in typed
+            # For example, seeds use all 64 bits.
+        )
         array = pa.array(typed, pa.uint64() if is_large else None)
         unit = table.units.get(name)
         fields.append(
@@ -151,8 +158,9 @@ def write_table(table: Table, plan: Plan, folder: Path) -> Path:
 
 
 def write_csv(table: Table, path: Path) -> Path:
-    """Write a table as CSV (RFC 4180), units in the names of columns: ``distance [m]``.
-    Returns the path.
+    """Write a table as CSV (RFC 4180) and return its path.
+
+    Units are part of the column names: ``distance [m]``.
     """
     columns = {
         f"{name} [{table.units[name]}]" if name in table.units else name: [
@@ -171,12 +179,13 @@ def write_csv(table: Table, path: Path) -> Path:
 
 
 def _written(value: Any) -> Any:
+    """Return a value as CSV text."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str) and value[:1] in "=+-@\t\r":
-        # a spreadsheet would take it for a formula
+        # A spreadsheet would run such a text as a formula.
         return f"'{value}" if value else ""
 
     return value

@@ -1,11 +1,10 @@
-"""A worker of a study: a process that carries out runs, and appends a row for each to a
-file of its own.
+"""Worker process of a study: it carries out runs and appends their rows to its own
+file.
 
-Orders come over standard input, events go to standard output
-(`botyard.studies.messages`). What runs print, and their tracebacks, go to a log that is
-emptied before each run and kept when the run is not ok. The process ends when its
-standard input is closed, also in the middle of a run: then whoever has started it is
-gone.
+Orders arrive on standard input, events go to standard output
+(`botyard.studies.messages`). Output and tracebacks of a run go to a log, which is
+emptied before each run and kept if the run is not ok. The process ends when its
+standard input closes, even in the middle of a run, because its parent is then gone.
 """
 
 from __future__ import annotations
@@ -45,22 +44,23 @@ from botyard.studies.run_spec import Setup, filled, names_in
 from botyard.studies.runners import Conditions, SimulatedTimeError, carry_out
 
 MAX_LOG_BYTES: Final = 2**20
-"""The end of a run's output that is kept."""
+"""Maximum size of a kept log, bytes; only the end of longer output is kept."""
 MAX_ERROR: Final = 300
-"""Characters of an error in a row."""
+"""Maximum number of characters of an error in a row."""
 
 
 class Stopped(BaseException):
-    """The worker is to end now."""
+    """Request to end the worker now."""
 
 
 def main() -> None:
-    """The worker's process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who has started it decides
+    """Run the worker process."""
+    # Ctrl-C reaches the whole process group; the parent decides when the worker ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
     events, lines = os.dup(1), os.fdopen(os.dup(0), "rb")
     nothing = os.open(os.devnull, os.O_RDONLY)
-    # runs that read standard input would take orders away
+    # User code that reads standard input would otherwise consume orders.
     os.dup2(nothing, 0)
     os.close(nothing)
     job = decode_order(lines.readline())
@@ -79,19 +79,25 @@ def main() -> None:
         status = 1
 
     sys.stdout.flush()
-    # without waiting for threads that a run may have left
+    # A run may leave threads that never end, so do not wait for them.
     os._exit(status)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
+    """Raise `Stopped` in the main thread (signal handler)."""
     signal.signal(
-        signal.SIGTERM, signal.SIG_IGN
-    )  # once: programs that a run has started are being ended
+        signal.SIGTERM,
+        signal.SIG_IGN,
+        # A second signal would interrupt the ending of the run's programs.
+    )
     raise Stopped
 
 
 def _read(lines: BinaryIO, orders: queue.SimpleQueue[Group]) -> None:
-    """Thread: orders as they come; the end of the process when there can be no more."""
+    """Read orders into the queue.
+
+    End the process when standard input closes (thread).
+    """
     for line in lines:
         order = decode_order(line)
         assert isinstance(order, Group)
@@ -103,13 +109,11 @@ def _read(lines: BinaryIO, orders: queue.SimpleQueue[Group]) -> None:
 
 
 END_GRACE_S: Final = 5.0
-"""A run that is to end has so much time for it, when nobody else is there to kill the
-process.
-"""
+"""Time that a run has to end if the parent is gone and cannot kill this process, s."""
 
 
 class _Worker:
-    """Carries out runs."""
+    """Executor of the worker's runs."""
 
     def __init__(self, job: Job, events: int) -> None:
         self._job, self._events, self._process = job, events, os.getpid()
@@ -119,13 +123,15 @@ class _Worker:
             job.simulated,
             started=lambda pid: self._tell(Started(pid)),
         )
+        # User code may write to the file descriptors directly, and crashes print to
+        # them; so the descriptors themselves are redirected, not only `sys.stdout`.
         self._log = os.open(job.log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         os.dup2(self._log, 1)
         os.dup2(self._log, 2)
         faulthandler.enable(self._log)
 
     def work(self, orders: queue.SimpleQueue[Group]) -> None:
-        """Do what is ordered, for ever."""
+        """Carry out orders until the process is stopped or results cannot be written."""
         try:
             self._prepare()
         except Exception as error:
@@ -144,10 +150,11 @@ class _Worker:
                     part.add(row)
                 except (
                     OSError
-                ) as error:  # such as a full disk: no run that follows would be kept
+                    # For example, the disk is full: no later run could be kept either.
+                ) as error:
                     self._tell(
                         Broken(
-                            f"results cannot be written: {_line_of(error, self._conditions.folder)}"
+                            f"cannot write results: {_line_of(error, self._conditions.folder)}"
                         )
                     )
                     return
@@ -155,8 +162,9 @@ class _Worker:
                 self._tell(Done(row.key, row.status, row.wall, row.error))
 
     def _prepare(self) -> None:
-        """Load what all runs need, so that no run's time is spent on it, and mistakes
-        are told once.
+        """Load everything that all runs need.
+
+        No run's wall time includes the loading, and a mistake is reported only once.
         """
         setup = self._job.setup
         run = setup.get("run")
@@ -171,6 +179,7 @@ class _Worker:
             compile_kernels()
 
     def _carry_out(self, item: Item) -> Row:
+        """Carry out one run and return its row."""
         os.ftruncate(self._log, 0)
         recording = (
             self._results.recording(item.key) if self._job.record != "never" else None
@@ -203,12 +212,15 @@ class _Worker:
             traceback.print_exception(error)
         except (
             BaseException
-        ) as error:  # also SystemExit, and what frameworks of tests raise
+            # Also SystemExit and the exceptions of test frameworks: none may end the
+            # worker.
+        ) as error:
             status, text = "failed", _line_of(error, self._conditions.folder)
             traceback.print_exception(error)
 
         if os.getpid() != self._process:
-            # a process that the run has forked, and that came back from it
+            # The run has forked this process, and the child has returned from the run's
+            # function.
             os._exit(1)
 
         wall = time.perf_counter() - begin
@@ -230,13 +242,14 @@ class _Worker:
         )
 
     def _tell(self, event: Event) -> None:
+        """Send an event to the study."""
         data = memoryview(encode(event) + b"\n")
         while data:
             data = data[os.write(self._events, data) :]
 
 
 def keep_log(source: Path, target: Path) -> None:
-    """Copy the end of a worker's log to that of a run."""
+    """Copy the end of a worker's log to the log of a run."""
     with contextlib.suppress(OSError), source.open("rb") as old:
         old.seek(max(0, old.seek(0, os.SEEK_END) - MAX_LOG_BYTES))
         with target.open("wb") as new:
@@ -244,12 +257,14 @@ def keep_log(source: Path, target: Path) -> None:
 
 
 def limit_memory(megabytes: float) -> None:
-    """Let this process take so much more memory (MiB) than it has now; only where the
-    system has such a limit (Linux).
+    """Limit the additional memory of this process, MiB; only on Linux.
+
+    The limit counts from the memory in use now.
     """
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
         resource = importlib.import_module("resource")
         status = Path("/proc/self/status").read_text("ascii")
+        # RLIMIT_DATA limits the data segment, which the kernel reports as VmData in kB.
         now = int(status.partition("VmData:")[2].split()[0]) * 1024
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         wanted = now + int(megabytes * 2**20)
@@ -260,13 +275,16 @@ def limit_memory(megabytes: float) -> None:
 
 
 def _line_of(error: BaseException, folder: Path) -> str:
-    """An error in one line; files are named from the plan's folder on, which lies
-    elsewhere on another computer.
+    """Return an error in one line.
+
+    Paths are relative to the plan's folder, which has another location on other
+    computers.
     """
     try:
         text = str(error).replace(f"{folder}{os.sep}", "")
         text = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
-    except Exception:  # of the error's own
+    # The error's own ``__str__`` may raise.
+    except Exception:
         text = ""
 
     return (
