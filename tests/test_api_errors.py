@@ -107,7 +107,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     ),
     "name": (
         lambda s, r: s.add_robot("p3dx", name=["a"]),
-        "a robot has a name of 1 to 64 printable characters; found list",
+        "name of a robot: expected 1 to 64 printable characters, found list",
     ),
     "name bytes": (lambda s, r: s.add_robot("p3dx", name="a\nb"), r'found "a\\nb"'),
     "name taken": (

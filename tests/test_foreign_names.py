@@ -99,7 +99,7 @@ def walker(name: str) -> str:
 def test_files_with_robots_of_bad_names_are_refused_with_the_line(
     name: str, text: Callable[[str], str]
 ) -> None:
-    with pytest.raises(FormatError, match="of 1 to 64 printable characters") as error:
+    with pytest.raises(FormatError, match="expected 1 to 64 printable characters") as error:
         read_world(Source("s.yaml", text(name).encode()), Options())
     assert error.value.line is not None and error.value.line >= 3
 
@@ -113,7 +113,7 @@ def test_a_count_makes_no_name_that_is_too_long() -> None:
 def test_worlds_of_stage_too() -> None:
     text = 'define p position ()\np ( name "ok" pose [0 0 0] )\np ( name "a\x1b[2Jb" pose [1 1 0] )\n'
     with pytest.raises(
-        FormatError, match=r"a\.world:3: a robot has a name of 1 to 64 printable"
+        FormatError, match=r"a\.world:3: name of a robot: expected 1 to 64 printable"
     ):
         read_world(Source("a.world", text.encode()), Options())
 
@@ -124,7 +124,7 @@ def test_description_files_too(tmp_path: Path) -> None:
         'bodies: [BODY a]\nBODY a:\n  name: "x\\ny"\n  mass: 1\n  geometry: {x: 1, y: 1, z: 1}\n  shape: Box\n'
     )
     with pytest.raises(
-        FormatError, match=r"an? object has a name of 1 to 64 printable"
+        FormatError, match=r"name of an? object: expected 1 to 64 printable"
     ):
         adf.read_adf(str(path), Options())
 
@@ -134,19 +134,19 @@ def test_programs_cannot_either(name: str) -> None:
     deviation("names-of-robots")
     sim = Simulation()
     with pytest.raises(
-        WorldError, match="a robot has a name of 1 to 64 printable characters"
+        WorldError, match="name of a robot: expected 1 to 64 printable characters"
     ):
         sim.add_robot("p3dx", name)
 
-    with pytest.raises(WorldError, match="a robot has a name of"):
+    with pytest.raises(WorldError, match="name of a robot: expected"):
         sim.add_robots("p3dx", [(0, 0, 0), (2, 0, 0)], ["fine", name])
     assert not sim.robots, "nothing is added if anything is wrong"
-    with pytest.raises(ModelError, match="a robot model has a name of"):
+    with pytest.raises(ModelError, match="name of a robot model: expected"):
         RobotSpec(name=name)
-    with pytest.raises(ModelError, match="a laser model has a name of"):
+    with pytest.raises(ModelError, match="name of a laser model: expected"):
         LaserSpec(type_name=name)
     if name:
-        with pytest.raises(ModelError, match="a subclass of robots has a name of"):
+        with pytest.raises(ModelError, match="name of a subclass of robots: expected"):
             PioneerSpec(subclass=name)
 
 

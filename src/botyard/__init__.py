@@ -1,8 +1,8 @@
-"""botyard: a fast, repeatable 2-D simulator of many mobile robots that real robot
-software connects to as if it were the robots.
+"""botyard: a fast, repeatable 2-D simulator of many mobile robots.
 
-The names below are the public API; they are imported when first used, so that ``import
-botyard`` is quick and compiles nothing.
+Real robot software connects to the simulated robots as if they were real. The names
+below are the public API. They are imported on first use, so that ``import botyard`` is
+quick and compiles nothing.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ __all__ = [
 ]
 
 
-# checkers of types would take any name for one that there is
+# A type checker would accept any attribute if it saw `__getattr__`.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
@@ -167,4 +167,5 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
+    """Return the names of the public API."""
     return sorted(__all__)

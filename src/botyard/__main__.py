@@ -1,5 +1,6 @@
-"""``python -m botyard`` and the console script ``botyard``: signal handlers are
-installed before anything else is imported.
+"""``python -m botyard`` and the console script ``botyard``.
+
+Signal handlers are installed before anything else is imported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The exception tree. Every message says where, what was expected and what was found.
+"""Exceptions of botyard.
 
-The exit codes are those of the AMRISim table (feature table, area EXIT); an exception
-carries the code that the command line ends with when nothing handles it. A leaf:
-imports nothing of botyard.
+Each message names the location, the expected and the found value. Exit statuses follow
+AMRISim's table (feature table, area EXIT). An exception carries the status with which
+the command line ends if nothing handles it. This module imports nothing of botyard.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class ExitCode(IntEnum):
     """Exit statuses of the program (feature table EXIT-001…014)."""
 
     OK = 0
-    # not in the table of the original: for our own client commands
+    # Not in AMRISim's table: used by our own client commands.
     PEER = 1
-    # nor is this: a recording cannot be read
+    # Not in AMRISim's table either: a recording cannot be read.
     UNREADABLE = 2
     MODELS_MISSING = 234
     ROS_MASTER = 235
@@ -37,12 +37,12 @@ class ExitCode(IntEnum):
 
 
 MAX_REASON = 1000
-"""Reasons of file errors are cut to this length in messages, characters."""
+"""Maximum length of the reason in a file error, characters."""
 
 
 def escaped(text: str) -> str:
-    r"""Return `text` with every character that is not printable written as its escape
-    (``\n``, ``\x1b``, ``\u202e``).
+    r"""Return `text` with each unprintable character escaped (``\n``, ``\x1b``,
+    ``\u202e``).
     """
     if text.isprintable():
         return text
@@ -53,22 +53,22 @@ def escaped(text: str) -> str:
 
 
 class BotyardError(Exception):
-    """Base of all errors that botyard raises on purpose."""
+    """Base class of all errors that botyard raises on purpose."""
 
     exit_code: ExitCode = ExitCode.WORLD_INIT
 
 
 class KernelsError(BotyardError):
-    """No compiled kernels exist for this machine, and no compiler is installed."""
+    """There are no compiled kernels for this machine, and no compiler is installed."""
 
 
 class FormatError(BotyardError):
-    """A file could not be read.
+    """A file cannot be read.
 
     Parameters
     ----------
     reason : str
-        What was expected and what was found.
+        Expected and found value.
     path : path-like, optional
         The file.
     line : int, optional
@@ -88,7 +88,7 @@ class FormatError(BotyardError):
         self._tell()
 
     def _tell(self) -> None:
-        """Build the message, escaped: it may quote text of an untrusted file."""
+        """Build the message; escape it, because it may quote an untrusted file."""
         where, line = self.path or "", self.line
         if line is not None:
             where = f"{where}:{line}" if where else f"line {line}"
@@ -100,8 +100,8 @@ class FormatError(BotyardError):
         self.args = (escaped(f"{where}: {reason}" if where else reason),)
 
     def rewrite(self, translate: Callable[[str], str]) -> None:
-        """Translate the texts of reason and path, such as names of temporary files, and
-        rebuild the message.
+        """Translate reason and path, such as names of temporary files, and rebuild the
+        message.
         """
         self.reason = translate(self.reason)
         self.path = None if self.path is None else translate(self.path)
@@ -109,49 +109,49 @@ class FormatError(BotyardError):
 
     def __reduce__(
         self,
-    ) -> tuple[object, ...]:  # for pickle: a worker process may read the file
+        # For pickle: a worker process may raise the error.
+    ) -> tuple[object, ...]:
         return type(self), (self.reason, self.path, self.line)
 
 
 class MapError(FormatError):
-    """A map could not be found or read (exit code 253)."""
+    """A map cannot be found or read (exit code 253)."""
 
     exit_code = ExitCode.MAP_LOAD
 
 
 class NoSuchMapError(MapError):
-    """There is no map of this name (exit code 253)."""
+    """There is no map with this name (exit code 253)."""
 
 
 class UnknownFormatError(MapError):
-    """A file is of no format that can be read (exit code 253)."""
+    """A file has no known map format (exit code 253)."""
 
 
 class WorldFileError(FormatError):
-    """A world file or a scenario could not be read (exit code 252)."""
+    """A world file or a scenario cannot be read (exit code 252)."""
 
     exit_code = ExitCode.WORLD_INIT
 
 
 class ModelFileError(FormatError):
-    """A file with a robot model of the user's could not be read (exit code 250)."""
+    """A user's robot model file cannot be read (exit code 250)."""
 
     exit_code = ExitCode.PARAMETER_FILE
 
 
 class BudgetError(FormatError):
-    """A file exceeds a limit of reading (`botyard.formats.budget.Budget`); all limits
-    raise this error.
+    """A file exceeds a limit for reading (`botyard.formats.budget.Budget`).
 
-    What a reader raises is an error of its format as well (see `budget_error`), so its
-    exit code is the format's.
+    An error raised by a reader is also an error of its format (`budget_error`), and has
+    the exit code of the format.
 
     Attributes
     ----------
     limit : str
-        Name of the limit, as after ``--max-read``.
+        Name of the limit, as in ``--max-read``.
     found : float
-        How much was found, as far as it was counted.
+        Amount found, as far as it was counted.
     """
 
     def __init__(
@@ -182,20 +182,21 @@ class BudgetError(FormatError):
 
 
 class MapBudgetError(BudgetError, MapError):
-    """A map asks for too much (exit code 253)."""
+    """A map exceeds a limit for reading (exit code 253)."""
 
 
 class WorldBudgetError(BudgetError, WorldFileError):
-    """A world file or a scenario asks for too much (exit code 252)."""
+    """A world file or a scenario exceeds a limit for reading (exit code 252)."""
 
 
 class ModelBudgetError(BudgetError, ModelFileError):
-    """A file with a robot model asks for too much (exit code 250)."""
+    """A robot model file exceeds a limit for reading (exit code 250)."""
 
 
 def budget_error(kind: type[FormatError]) -> type[BudgetError]:
-    """The subclass of `BudgetError` and of the given format error; made if there is
-    none yet.
+    """Return the subclass of `BudgetError` and of a format's error.
+
+    Create it if necessary.
     """
     if issubclass(BudgetError, kind):
         return BudgetError
@@ -203,7 +204,7 @@ def budget_error(kind: type[FormatError]) -> type[BudgetError]:
     return known or type(
         f"{kind.__name__}OfBudget",
         (BudgetError, kind),
-        {"__doc__": "A file asks for too much."},
+        {"__doc__": "A file exceeds a limit for reading."},
     )
 
 
@@ -215,21 +216,24 @@ def _make_budget_error(
     limit: str,
     found: float,
 ) -> BudgetError:
-    """A `BudgetError` again, from what `pickle` kept of it."""
+    """Recreate a `BudgetError` from its pickled parts."""
     return budget_error(kind)(reason, path, line, limit=limit, found=found)
 
 
 class ModelError(BotyardError):
-    """A robot or sensor model is unknown or its description is wrong (exit code 249)."""
+    """A robot or sensor model is unknown, or its description is not valid (exit code
+    249).
+    """
 
     exit_code = ExitCode.ROBOT_INIT
 
     def __init__(self, text: str = "") -> None:
-        super().__init__(escaped(text))  # a description is a file, too
+        # Escaped, because a description may come from an untrusted file.
+        super().__init__(escaped(text))
 
 
 class ModelsMissingError(BotyardError):
-    """The folder that the environment names for models is not there (exit code 234)."""
+    """The models folder named by the environment does not exist (exit code 234)."""
 
     exit_code = ExitCode.MODELS_MISSING
 
@@ -241,25 +245,27 @@ class RosMasterError(BotyardError):
 
 
 class WorldError(BotyardError):
-    """The simulated world could not be set up as asked (exit code 252)."""
+    """The simulated world cannot be set up as requested (exit code 252)."""
 
     exit_code = ExitCode.WORLD_INIT
 
 
 class ArgumentError(WorldError, ValueError):
-    """An invalid argument of the public API: which, what was expected, what was found.
-    Also a ValueError.
+    """An argument of the public API is not valid; also a ValueError.
+
+    The message names the argument, the expected and the found value.
     """
 
 
 class WorldFaultError(ArgumentError):
-    """A command, a parameter or a state that was written into worlds of `Worlds` is
-    wrong; all other worlds went on.
+    """A command, parameter or state written into some worlds of `Worlds` is not valid.
+
+    All other worlds continue.
 
     Attributes
     ----------
     faults : dict[int, str]
-        Numbers of the worlds, and the reason for each.
+        Reason for each faulty world, by its number.
     """
 
     def __init__(self, faults: Mapping[int, str], end: str = "") -> None:
@@ -269,52 +275,53 @@ class WorldFaultError(ArgumentError):
 
 
 class UnknownNameError(WorldError, KeyError):
-    """Nothing in the world has this name, or it was removed. Also a KeyError."""
+    """No object in the world has this name, or it was removed; also a KeyError."""
 
     def __str__(self) -> str:
-        """The message without the quotes that KeyError adds."""
+        """Return the message without the quotes that KeyError adds."""
         return str(self.args[0])
 
 
 class DeviceError(WorldError):
-    """A device of a robot cannot be read because the code of its kind raised; the
-    simulation goes on.
+    """A robot's device cannot be read, because its code raised an error.
+
+    The simulation continues.
     """
 
 
 class DeniedError(WorldError):
-    """Permission denied: the caller may only watch, or the world is read-only."""
+    """Permission denied: the client may only watch, or the world is read-only."""
 
 
 class NameTakenError(WorldError):
-    """Something in the world has this name already."""
+    """Another object in the world already has this name."""
 
 
 class NameRuleError(WorldError):
-    """A name that breaks the rule for names (`botyard.names`)."""
+    """A name violates the rules for names (`botyard.names`)."""
 
 
 class NotNowError(WorldError):
-    """The operation is not possible in the simulator's present state: it needs time to
-    run, or to be paused.
+    """The operation is not possible in the current state.
+
+    For example, it needs a running or a paused simulation.
     """
 
 
 class PlacementWarning(UserWarning):
-    """Something is valid but probably a mistake: a robot that starts in a wall or far
-    outside of the map.
-    """
+    """A valid setting is probably a mistake, such as a robot that starts inside a wall."""
 
 
 class CommandLineError(BotyardError):
-    """The command line cannot be obeyed (exit code 255)."""
+    """The command line is not valid or cannot be carried out (exit code 255)."""
 
     exit_code = ExitCode.COMMAND_LINE
 
 
 class KeptFileError(BotyardError):
-    """A file that this program did not write would be overwritten; it is kept (exit
-    code 255).
+    """A file exists that this program did not write.
+
+    It is not overwritten (exit code 255).
 
     Parameters
     ----------
@@ -327,8 +334,8 @@ class KeptFileError(BotyardError):
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path: str = str(path)
         super().__init__(
-            f"{self.path}: was not written by botyard, and is not replaced "
-            "(--force, or overwrite=True, does that)"
+            f"{self.path}: was not written by botyard; --force or "
+            "overwrite=True replaces it"
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -336,8 +343,7 @@ class KeptFileError(BotyardError):
 
 
 class BusyFileError(KeptFileError):
-    """A file is being written by another program, or by another part of this one; it is
-    kept (exit code 255).
+    """Another writer, in this or another process, has the file open (exit code 255).
 
     Parameters
     ----------
@@ -349,63 +355,60 @@ class BusyFileError(KeptFileError):
         self.path = str(path)
         BotyardError.__init__(
             self,
-            f"{self.path}: is being written already, by another simulator or recording",
+            f"{self.path}: is already being written by another simulator or recording",
         )
 
 
 class FolderError(BotyardError):
-    """The working directory cannot be changed as asked (exit code 247)."""
+    """The working folder cannot be changed as requested (exit code 247)."""
 
     exit_code = ExitCode.CWD
 
 
 class TempFileError(BotyardError):
-    """A file that the program needs for itself cannot be written (exit code 254)."""
+    """A file for internal use cannot be written (exit code 254)."""
 
     exit_code = ExitCode.TEMP_FILE
 
 
 class DaemonError(BotyardError):
-    """The simulator cannot go into the background."""
+    """The simulator cannot run in the background (exit code 251)."""
 
     exit_code = ExitCode.DAEMON
 
 
 class PortError(BotyardError):
-    """A TCP port could not be bound (exit code 248)."""
+    """A TCP port cannot be bound (exit code 248)."""
 
     exit_code = ExitCode.TCP_PORT
 
 
 class PlanError(FormatError):
-    """The plan of a study is wrong (exit code 255: it is named on the command line)."""
+    """The plan of a study is not valid (exit code 255: the command line names it)."""
 
     exit_code = ExitCode.COMMAND_LINE
 
 
 class CalibrationError(BotyardError):
-    """Logs do not hold what a calibration or a comparison of them needs (exit code 255:
-    they are named on the command line).
-    """
+    """Logs lack data for a calibration or comparison (exit code 255)."""
 
     exit_code = ExitCode.COMMAND_LINE
 
 
 class StateError(WorldError, ValueError):
-    """Bytes are no saved state, are damaged, or are the state of another world."""
+    """Bytes are not a saved state, are damaged, or belong to another world."""
 
 
 class RecordingError(FormatError):
-    """A recording, or a part of one, is damaged, too large, of another version, or no
-    recording at all (exit code 2).
+    """A recording is damaged, too large, of another version, or not a recording (exit
+    code 2).
     """
 
     exit_code = ExitCode.UNREADABLE
 
 
 class CommandError(BotyardError, ValueError):
-    """A command to a robot was refused because its values are invalid (exit code 255:
-    they came from the command line).
+    """A robot rejects a command with invalid values (exit code 255).
 
     Also a ValueError.
     """
@@ -414,16 +417,15 @@ class CommandError(BotyardError, ValueError):
 
 
 class PeerError(BotyardError):
-    """The program at the other end of a connection did not behave as its protocol asks
-    (clients only; exit code 1).
-    """
+    """A peer violates its protocol or cannot be reached (clients only; exit code 1)."""
 
     exit_code = ExitCode.PEER
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``'; did you mean "x"?'`` for the known word nearest to `word`, or an
-    empty string.
+    """Return ``'.
+
+    Did you mean "x"?'`` for the known word most similar to `word`, or "".
     """
     near = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
     return f'; did you mean "{near[0]}"?' if near else ""

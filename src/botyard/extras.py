@@ -1,8 +1,7 @@
-"""Optional dependencies ("extras"): the modules that each one brings, what it is for,
-and how to install it. A leaf.
+"""Optional dependencies ("extras"): their modules, purpose and installation.
 
-The single registry: the command line checks it at start, features that need an extra
-check it when used from Python, and ``botyard doctor`` prints it.
+This is the only registry. The command line checks it at the start, features that need
+an extra check it when called from Python, and ``botyard doctor`` prints it.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from urllib.parse import unquote, urlparse
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """An optional dependency.
+    """Optional dependency.
 
     Attributes
     ----------
     modules : tuple of str
-        Modules that it brings; it counts as installed when all of them are found.
+        Modules of the extra; it counts as installed if all of them are found.
     purpose : str
-        What it is for.
+        Purpose, for users.
     remark : str
-        A further hint for users who lack it.
+        Additional hint for users who lack the extra.
     """
 
     modules: tuple[str, ...]
@@ -42,13 +41,13 @@ class Extra:
 EXTRAS: Final[Mapping[str, Extra]] = {
     "calibrate": Extra(
         ("matplotlib", "scipy"),
-        "robots' models from logs of real robots, and comparisons with them",
+        "fitting of robot models to logs of real robots, and comparison with them",
     ),
     "discovery": Extra(("zeroconf",), "announce robots by multicast DNS"),
     "drawings": Extra(("ezdxf",), "maps from DXF drawings"),
     "jit": Extra(
         ("llvmlite", "numba"),
-        "kernels compiled on this machine, where none come with the package",
+        "compilation of kernels on this machine, if the package ships none",
     ),
     "learning": Extra(
         ("gymnasium", "pettingzoo"), "environments for reinforcement learning"
@@ -64,14 +63,14 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "test": Extra(("pytest",), "tests of robot software"),
     "traffic": Extra(("shapely",), "traffic on paths in the plane"),
     "vda5050": Extra(("paho", "shapely"), "AGVs over MQTT"),
-    "window": Extra(("webview",), "the page in a window of its own"),
+    "window": Extra(("webview",), "the page in its own window"),
     "zenoh": Extra(("zenoh",), "ROS 2 over Zenoh"),
 }
 """All extras by their names in pyproject.toml."""
 
 
 def is_installed(extra: str) -> bool:
-    """Whether all modules of an extra can be found; none is imported.
+    """Return whether all modules of an extra can be found; import none of them.
 
     Raises
     ------
@@ -82,19 +81,21 @@ def is_installed(extra: str) -> bool:
 
 
 def is_there(module: str) -> bool:
-    """Whether a module can be found; it is not imported. For uses that need but one
-    module of an extra.
+    """Return whether a module can be found, without importing it.
+
+    For features that need only one module of an extra.
     """
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
-        # ValueError: it was imported in an unusual way
+        # A module loaded in an unusual manner, such as by a test, has no spec.
         return module in sys.modules
 
 
 def install_command(extras: Iterable[str]) -> str:
-    """The pip command that installs extras into the running environment, from the
-    checkout if botyard was installed from one.
+    """Return the pip command that installs extras into the running environment.
+
+    It installs from the checkout if botyard was installed from one.
     """
     names = ",".join(sorted(extras))
     checkout = _checkout()
@@ -109,8 +110,9 @@ def install_command(extras: Iterable[str]) -> str:
 
 
 def _checkout() -> Path | None:
-    """The source checkout that this package runs from or was installed from; None: it
-    came as a wheel.
+    """Return the source checkout of this package.
+
+    None if it was installed from a wheel.
     """
     folder = Path(__file__).resolve().parents[2]
     if (folder / "src" / "botyard").is_dir() and (folder / "pyproject.toml").is_file():
@@ -134,7 +136,7 @@ def _checkout() -> Path | None:
 
 
 def _pip() -> str:
-    """The shortest command line for the pip of the running environment."""
+    """Return the shortest command line for pip of the running environment."""
     prefix = Path(sys.prefix)
     if sys.prefix == sys.base_prefix or os.environ.get("VIRTUAL_ENV") == str(prefix):
         return "pip"
@@ -148,13 +150,19 @@ def _pip() -> str:
 
 
 def missing(extras: Iterable[str]) -> list[str]:
-    """Those of some extras that are not installed."""
+    """Return the extras that are not installed."""
     return [extra for extra in extras if not is_installed(extra)]
 
 
 def lacking(what: str | Sequence[str], *extras: str) -> str:
-    """The error message when `what` (one thing, or a list of things) was requested
-    without the extras that are needed.
+    """Return the error message for features whose extras are missing.
+
+    Parameters
+    ----------
+    what : str or sequence of str
+        Requested feature or features.
+    *extras : str
+        Missing extras.
     """
     things = [what] if isinstance(what, str) else what
     needs = "needs" if len(things) == 1 else "need"
@@ -170,6 +178,7 @@ def lacking(what: str | Sequence[str], *extras: str) -> str:
 
 
 def _listed(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence: ``a, b and c``."""
     return (
         " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
     )

@@ -1,9 +1,9 @@
-"""SE(2): poses in the plane and what one does with them (REP-103: x forward, y left,
-angles counter-clockwise).
+"""SE(2): poses in the plane and operations on them.
 
-A pose ``(x, y, th)`` is the transform ``T_a_b`` that takes coordinates in frame *b* to
-frame *a*: metres, metres, radians. Plain floats and tuples, no arrays: the engine's
-kernels have their own compiled versions. A leaf: imports only `units` and `elementary`.
+Axes follow REP-103: x forward, y left, angles counter-clockwise. A pose ``(x, y, th)``
+is the transform ``T_a_b`` from coordinates in frame *b* to frame *a*: metres, metres,
+radians. Plain floats and tuples, no arrays: the engine's kernels have their own
+compiled versions.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from botyard.numerics.elementary import atan2, cosine_sine, hypot, tan
 from botyard.units import wrap_angle
 
 Outline = tuple[tuple[float, float], ...]
-"""Corners of a convex or concave polygon, m, in the frame of its body, in either sense
-of rotation.
+"""Corners of a convex or concave polygon, m, in its body's frame, in either
+orientation.
 """
 
 
 class Pose(NamedTuple):
-    """A pose in the plane, or the transform from a body's frame to the frame that the
-    pose is given in.
+    """Pose in the plane, or the transform from a body's frame to the frame of the pose.
 
     Attributes
     ----------
@@ -39,25 +38,24 @@ class Pose(NamedTuple):
 
 
 class WorldPose(Pose):
-    """A true pose: in the world's frame, which is the map's (`Robot.truth`)."""
+    """True pose, in the world frame, which is the map frame (`Robot.truth`)."""
 
     __slots__ = ()
 
 
 class OdomPose(Pose):
-    """A pose by odometry: in the frame that begins where odometry began, usually where
-    the robot started (`Robot.odom`).
+    """Pose by odometry, in the odometry frame (REP-105), see `Robot.odom`.
 
-    Nothing to do with the map's frame: `Robot.odom_in_world` is the same place in the
-    world, as far as odometry knows it.
+    The frame starts where odometry started, usually at the robot's start pose. It is
+    unrelated to the map frame: `Robot.odom_in_world` is the same place in the world, as
+    far as odometry knows it.
     """
 
     __slots__ = ()
 
 
 class Twist(NamedTuple):
-    """A planar velocity in the body's own frame, or a small displacement (velocity ×
-    time).
+    """Planar velocity in the body frame, or a small displacement (velocity × time).
 
     Attributes
     ----------
@@ -76,21 +74,23 @@ IDENTITY = Pose(0.0, 0.0, 0.0)
 
 
 def yaw_of_quaternion(x: float, y: float, z: float, w: float) -> float:
-    """Yaw of a unit quaternion, rad: the heading that its x axis has in the plane
-    (Diebel, Representing Attitude, 2006, eq. 290).
+    """Return the yaw of a unit quaternion, rad: the heading of its x axis in the plane.
+
+    Source: Diebel, *Representing Attitude*, 2006, eq. 290.
     """
     return atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
 def distance(a: Sequence[float], b: Sequence[float]) -> float:
-    """Distance of two points, or of the places of two poses, m: of each the first two
-    numbers are taken.
+    """Return the distance of two points or poses, m.
+
+    Only the first two numbers of each count.
     """
     return hypot(a[0] - b[0], a[1] - b[1])
 
 
 def compose(a: Pose, b: Pose) -> Pose:
-    """The transform "first `b`, then `a`": ``T_a_c = compose(T_a_b, T_b_c)``."""
+    """Return the transform "first `b`, then `a`": ``T_a_c = compose(T_a_b, T_b_c)``."""
     c, s = cosine_sine(a.th)
     return Pose(
         a.x + c * b.x - s * b.y, a.y + s * b.x + c * b.y, wrap_angle(a.th + b.th)
@@ -98,31 +98,32 @@ def compose(a: Pose, b: Pose) -> Pose:
 
 
 def inverse(a: Pose) -> Pose:
-    """The transform that undoes `a`."""
+    """Return the inverse transform of `a`."""
     c, s = cosine_sine(a.th)
     return Pose(-c * a.x - s * a.y, s * a.x - c * a.y, wrap_angle(-a.th))
 
 
 def relative(a: Pose, b: Pose) -> Pose:
-    """Pose `b` as seen from pose `a`, both given in one frame: ``compose(a, relative(a,
-    b)) == b``.
+    """Return pose `b` relative to pose `a`: ``compose(a, relative(a, b)) == b``.
+
+    Both are given in the same frame.
     """
     return compose(inverse(a), b)
 
 
 def transform_point(a: Pose, x: float, y: float) -> tuple[float, float]:
-    """Take the point (`x`, `y`) of the frame of `a` to the frame in which `a` is given;
-    metres.
+    """Transform the point (`x`, `y`), m, from the frame of `a` to the frame that `a` is
+    given in.
     """
     c, s = cosine_sine(a.th)
     return a.x + c * x - s * y, a.y + s * x + c * y
 
 
 def log(pose: Pose) -> Twist:
-    """The body twist that leads to `pose` in unit time; `exp` of it is `pose` again,
-    for headings in (−π, π].
+    """Return the body twist that leads to `pose` in unit time.
 
-    The logarithm of SE(2) (Lynch & Park, *Modern Robotics*, 2017, §3.3).
+    `exp` of it is `pose` again, for headings in (−π, π]. This is the logarithm of SE(2)
+    (Lynch & Park, *Modern Robotics*, 2017, §3.3).
     """
     half = pose.th / 2.0
     cot = 1.0 - half * half / 3.0 if abs(half) < 1e-4 else half / tan(half)
@@ -130,13 +131,11 @@ def log(pose: Pose) -> Twist:
 
 
 def exp(twist: Twist, dt: float = 1.0) -> Pose:
-    """Displacement after moving with a constant body velocity for `dt` seconds: an
-    exact circular arc.
+    """Return the displacement after moving with a constant body twist for `dt` seconds.
 
-    The exponential map of SE(2) (Lynch & Park, *Modern Robotics*, 2017, §3.3): with φ =
-    ω·dt,
-    x = (vx·sin φ − vy·(1 − cos φ)) / ω and y = (vx·(1 − cos φ) + vy·sin φ) / ω, by
-    series near φ = 0.
+    The path is an exact circular arc: the exponential map of SE(2) (Lynch & Park,
+    *Modern Robotics*, 2017, §3.3). With φ = ω·dt: x = (vx·sin φ − vy·(1 − cos φ)) / ω
+    and y = (vx·(1 − cos φ) + vy·sin φ) / ω, by series near φ = 0.
     """
     dx, dy, dth = twist.vx * dt, twist.vy * dt, twist.w * dt
     if abs(dth) < 1e-6:

@@ -1,10 +1,9 @@
-"""Validation of names, and escaping of untrusted text for logs and messages. A leaf:
-imports only the errors.
+"""Validation of names, and escaping of untrusted text.
 
-Names come from files, clients, the page and ROS; they end up in log lines, terminal
-windows, web pages and topic names. One rule for all of them: 1 to 64 printable
-characters. So no name can inject a line into a log, terminal escape sequences, or
-bidirectional controls.
+Names come from files, clients, the page and ROS, and end up in log lines, terminals,
+web pages and topic names. One rule applies to all: 1 to 64 printable characters. Thus
+no name can inject a line into a log, a terminal escape sequence, or a bidirectional
+control character.
 """
 
 from __future__ import annotations
@@ -14,12 +13,14 @@ from typing import Final
 from botyard.errors import BotyardError, WorldError, escaped
 
 MAX_NAME: Final = 64
-"""Longest name of a robot or another object, characters."""
+"""Maximum length of the name of a robot or another object, characters."""
 
 
 def is_name(name: object) -> bool:
-    """Whether `name` obeys the rule for names: a str of 1 to `MAX_NAME` printable
-    characters (`str.isprintable`), not only spaces.
+    """Return whether `name` is a valid name.
+
+    A valid name is a str of 1 to `MAX_NAME` printable characters (`str.isprintable`),
+    not only spaces.
     """
     return (
         isinstance(name, str)
@@ -32,22 +33,23 @@ def is_name(name: object) -> bool:
 def check_name(
     name: object, what: str = "robot", error: type[BotyardError] = WorldError
 ) -> str:
-    """Return `name` if it obeys the rule for names.
+    """Return `name` if it is a valid name.
 
     Parameters
     ----------
     name : object
-        The name; anything but a str breaks the rule.
+        The name; any type other than str is rejected.
     what : str
-        What has the name, for the message.
+        Kind of the named object, for the message.
     error : type of BotyardError
-        Raised with a message if the rule is broken.
+        Type of the error to raise.
 
     Raises
     ------
     WorldError
-        Or `error`: it is no str, is empty, too long, or holds a character that is not
-        printable.
+        Or `error`: the name is not a str, is empty, too long, or contains an
+        unprintable
+        character.
     """
     if isinstance(name, str) and is_name(name):
         return name
@@ -61,13 +63,14 @@ def check_name(
         found = f'"{shown(name)}"'
 
     raise error(
-        f"a {what} has a name of 1 to {MAX_NAME} printable characters; found {found}"
+        f"name of a {what}: expected 1 to {MAX_NAME} printable characters, found {found}"
     )
 
 
 def shown(text: object, limit: int = MAX_NAME) -> str:
-    """Untrusted text made safe for a log line, a message or a window: escaped, and cut
-    to `limit` characters with an ellipsis.
+    """Return untrusted text made safe for a log line, a message or a window.
+
+    The text is escaped and cut to `limit` characters with an ellipsis.
     """
     raw = str(text)
     safe = escaped(raw[: limit + 1])
@@ -75,14 +78,17 @@ def shown(text: object, limit: int = MAX_NAME) -> str:
 
 
 def body_name(name: str) -> str:
-    """A valid body name for an object of a map, whose name in the file may be anything."""
+    """Return a valid name for an object of a map, whose name in the file may be
+    anything.
+    """
     found = shown(name)
     return found if is_name(found) else "box"
 
 
 def file_stem(name: str) -> str:
-    """What of a name that a client has sent may be the stem of a file: letters, digits,
-    ``-`` and ``_``; never a folder.
+    """Return a safe stem of a file name from a name sent by a client.
+
+    It contains letters, digits, ``-`` and ``_`` only, so it never leaves the folder.
     """
     stem = name.replace("\\", "/").rpartition("/")[2].rpartition(".")
     return (

@@ -1,9 +1,8 @@
-"""Unit conversions and angle wrapping; the only place where their rules are written
-down.
+"""Unit conversions and angle wrapping; the only place that defines their rules.
 
-Inside botyard everything is SI (metres, radians, seconds, volts). Millimetres, degrees
-and the Pioneer protocol's scaled integers appear only at the edges, and go through the
-functions of this module. A leaf: imports nothing of botyard.
+Inside botyard, all values are SI (metres, radians, seconds, volts). Millimetres,
+degrees and the Pioneer protocol's scaled integers appear only at the interfaces, and
+pass through these functions.
 """
 
 from __future__ import annotations
@@ -13,28 +12,29 @@ from typing import Final
 
 TWO_PI: Final = 2.0 * math.pi
 DEG: Final = math.pi / 180.0
-"""Radians in one degree."""
+"""One degree, rad."""
 
 
 def mm(metres: float) -> float:
-    """Millimetres in `metres`."""
+    """Return millimetres."""
     return metres * 1000.0
 
 
 def from_mm(millimetres: float) -> float:
-    """Metres in `millimetres`. Division, so that whole millimetres give the nearest
-    float to the decimal metres.
+    """Return metres.
+
+    A division, so that whole millimetres give the float nearest to the decimal value.
     """
     return millimetres / 1000.0
 
 
 def deg(radians: float) -> float:
-    """Degrees in `radians`."""
+    """Return degrees."""
     return math.degrees(radians)
 
 
 def from_deg(degrees: float) -> float:
-    """Radians in `degrees`."""
+    """Return radians."""
     return math.radians(degrees)
 
 
@@ -53,20 +53,20 @@ def wrap_angle(angle: float) -> float:
     """
     if -math.pi < angle <= math.pi:
         return angle
-    wrapped = math.remainder(angle, TWO_PI)  # exact, in [−π, π]
+    # The IEEE remainder is exact and lies in [−π, π].
+    wrapped = math.remainder(angle, TWO_PI)
     return math.pi if wrapped <= -math.pi else wrapped
 
 
 def clamp(value: float, low: float, high: float) -> float:
-    """`value` limited to [`low`, `high`]."""
+    """Return `value` limited to [`low`, `high`]."""
     return low if value < low else high if value > high else value
 
 
 def to_int_wrapped(value: float, bits: int) -> int:
-    """Truncate towards zero and wrap into a signed integer of `bits` bits, as a counter
-    on the wire does.
+    """Truncate towards zero and wrap into a signed integer, like a counter on the wire.
 
-    Non-finite values give 0, so that no reading can break a report.
+    Values that are not finite give 0, so that no reading can break a report.
     """
     if not math.isfinite(value):
         return 0
@@ -75,7 +75,10 @@ def to_int_wrapped(value: float, bits: int) -> int:
 
 
 def to_int_saturated(value: float, low: int, high: int) -> int:
-    """Round to the nearest integer and limit to [`low`, `high`]; NaN gives 0 (limited)."""
+    """Round to the nearest integer and limit to [`low`, `high`].
+
+    NaN gives 0 (limited).
+    """
     if math.isnan(value):
         return int(clamp(0, low, high))
     if value <= low:

@@ -1,5 +1,3 @@
-"""The version of this package; hatchling reads it from here, as it stands, when it
-builds the package.
-"""
+"""Version of this package; hatchling reads it from this file at build time."""
 
 __version__ = "0.1.0"

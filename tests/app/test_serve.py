@@ -192,7 +192,7 @@ def test_calls_are_made_in_the_simulators_thread(
         running.call(running.pause)
         with (  # noqa: PT012
             monkeypatch.context() as patch,
-            pytest.raises(NotNowError, match="cannot be waited for"),
+            pytest.raises(NotNowError, match="its own thread cannot wait for it"),
         ):
             patch.setattr(
                 Control, "do", lambda *_: promise()
@@ -335,7 +335,7 @@ def test_several_run_at_once() -> None:
 def test_a_world_is_served_by_one() -> None:
     sim = world()
     with serve(sim) as running:
-        with pytest.raises(NotNowError, match="served already"), serve(sim):
+        with pytest.raises(NotNowError, match="already being served"), serve(sim):
             raise AssertionError
         assert running.is_running
 
@@ -409,7 +409,7 @@ def test_in_a_notebook_there_is_a_running_loop_already() -> None:
 def test_it_can_be_started_without_a_block_and_used_again() -> None:
     serving = serve()
     running = serving.start()
-    with pytest.raises(NotNowError, match="runs already"):
+    with pytest.raises(NotNowError, match="already runs"):
         serving.start()
     assert running.wait(0.0) is None
     running.stop()
@@ -565,11 +565,11 @@ def test_in_the_event_loop_of_the_program() -> None:
                 await asyncio.sleep(0.001)
             addresses = list(running.ports.values())
             assert running.is_running and running.status is None
-            with pytest.raises(NotNowError, match="runs already"):
+            with pytest.raises(NotNowError, match="already runs"):
                 async with serving:
                     raise AssertionError
 
-            with pytest.raises(NotNowError, match="runs already"):
+            with pytest.raises(NotNowError, match="already runs"):
                 serving.start()
 
         writer.close()
@@ -638,17 +638,17 @@ def test_who_is_cancelled_leaves_nothing_either() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"prot": 9000}, 'serve: there is no option prot; did you mean "port"?'),
-        ({"no_gui": True}, 'serve: there is no option no_gui; did you mean "page"?'),
+        ({"prot": 9000}, 'serve: unknown option prot; did you mean "port"?'),
+        ({"no_gui": True}, 'serve: unknown option no_gui; did you mean "page"?'),
         ({"update_interval": 20}, 'did you mean "interval"?'),
-        ({"seed": 1}, r"serve: seed is none of its options: Simulation\(seed=…\)"),
-        ({"map": "office"}, "map is none of its options: Simulation.load"),
+        ({"seed": 1}, r"serve: seed is not a keyword: Simulation\(seed=…\)"),
+        ({"map": "office"}, "map is not a keyword: Simulation.load"),
         ({"robot_factory": ["p3dx"]}, 'did you mean "factories"?'),
         (
             {"log_file": "x"},
-            "log_file is none of its options: logging is the program's own",
+            "log_file is not a keyword: a program sets up its own logging",
         ),
-        ({"daemonize": True}, "the command line alone has it"),
+        ({"daemonize": True}, "only on the command line"),
         (
             {"port": "8101"},
             r"port: expected a whole number from 0 to 65535, found '8101' \(str\)",
@@ -670,7 +670,7 @@ def test_who_is_cancelled_leaves_nothing_either() -> None:
         ({"ros_master": "embedded:x"}, "ros_master: expected a URI"),
         (
             {"page": True, "gui_token": "off", "gui_address": "0.0.0.0"},
-            "gui_token off: only on this machine; with gui_address",
+            "gui_token off: works only on this computer; with gui_address",
         ),
     ],
 )

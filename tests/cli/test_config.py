@@ -75,7 +75,7 @@ def test_the_options_in_force_are_a_file_again(
     [
         (
             "prot: 9000",
-            'run.yaml:1: prot: there is no such option; did you mean "port"?',
+            'run.yaml:1: prot: unknown option; did you mean "port"?',
         ),
         (
             "seed: 1\nport: many",
@@ -85,9 +85,9 @@ def test_the_options_in_force_are_a_file_again(
         ("fast: 3", "expected true or false, found 3"),
         ("robot: p3dx", "expected a list, found 'p3dx'"),
         ("port: [1]", "expected one value, found [1]"),
-        ("- 1", "expected options by their long names"),
+        ("- 1", "expected options by long name"),
         ("a: [", "not YAML"),
-        ("config: other.yaml", "there is no such option"),
+        ("config: other.yaml", "unknown option"),
     ],
 )
 def test_what_is_wrong_is_said(

@@ -234,7 +234,7 @@ def test_the_table_is_that_of_the_project() -> None:
         ("--nomap --ros-master embedded:x", 'found "embedded:x"'),
         ("-m office warehouse", "expected one map, found two"),
         ("-m ros:/map", "--ros1 or --ros2"),
-        ("-m ros:/map --ros-master embedded", "before we have started"),
+        ("-m ros:/map --ros-master embedded", "has no map topic at the start"),
         ("--nomap -r p3dx:a\x1bb", "printable"),
         ("--nomap --start outside", "--start outside needs a map"),
         ("--nomap -r p3dx:a -r amigo:a", "names must be unique"),

@@ -447,7 +447,7 @@ def test_a_state_file_is_of_one_simulator(
         state = supervisor._state_path(first, "a.log", None)
         assert supervisor._state_path(second, "a.log", None).parent != tmp_path
         with pytest.raises(
-            BusyFileError, match=r"a\.log-state: is being written already"
+            BusyFileError, match=r"a\.log-state: is already being written"
         ):
             supervisor._state_path(second, None, str(state))
 

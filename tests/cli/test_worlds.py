@@ -618,7 +618,7 @@ def test_packets_are_recorded_and_shown(
         ),
         (
             ["--controller-option", "speed=1"],
-            "--controller-option: expected --controller with it",
+            "--controller-option: expected --controller as well",
         ),
     ],
 )

@@ -106,8 +106,8 @@ def test_what_is_said_where_nobody_looks_on(
     assert re.sub(r"\d+ s$", "0 s", screen.getvalue(), flags=re.M).splitlines() == [
         "botyard: compiling kernels …",
         "botyard: kernels compiled in 0 s",
-        "botyard: they cannot be kept: /read/only is not writable; set "
-        "NUMBA_CACHE_DIR to a folder that is",
+        "botyard: cannot keep them: /read/only is not writable; set "
+        "NUMBA_CACHE_DIR to a writable folder",
     ]
 
 

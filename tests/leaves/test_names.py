@@ -37,7 +37,7 @@ def test_others_are_refused_with_what_was_found(name: object, found: str) -> Non
 
 
 def test_the_error_may_be_another() -> None:
-    with pytest.raises(MapError, match="a label has a name"):
+    with pytest.raises(MapError, match="name of a label: expected"):
         check_name("\0", "label", MapError)
 
 

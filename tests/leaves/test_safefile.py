@@ -161,7 +161,7 @@ def test_secrets_are_for_their_owner(tmp_path: Path) -> None:
     path.chmod(0o666)
     replace_own(path, b"secret")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and read_own(path, 6) == b"secret"
-    with pytest.raises(OSError, match="more than 5 bytes"):
+    with pytest.raises(OSError, match="at most 5 bytes"):
         read_own(path, 5)
     copy_own(path, tmp_path / "copy")
     assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
@@ -242,7 +242,7 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 def test_a_file_is_held_by_one(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with safefile.Hold(path), safefile.Hold(tmp_path / "another"):
-        with pytest.raises(BusyFileError, match=f"{path}: is being written already"):
+        with pytest.raises(BusyFileError, match=f"{path}: is already being written"):
             safefile.Hold(path)
         link = tmp_path / "link"
         link.symlink_to(path)

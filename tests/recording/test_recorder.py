@@ -736,7 +736,7 @@ def test_a_second_recording_of_a_name_is_refused(
     sim.add_robot("amigo", "a")
     with sim.record(path, **options) as recording:
         sim.step(7)
-        with pytest.raises(BusyFileError, match=r"run\.mcap: is being written already"):
+        with pytest.raises(BusyFileError, match=r"run\.mcap: is already being written"):
             Simulation().record(path)
         sim.step(5)
         if "last" in options:

@@ -1,8 +1,8 @@
-"""Validation of arguments of the public API: errors name the argument, what was
-expected and what was found.
+"""Validation of arguments of the public API.
 
-A leaf. A check costs a microsecond or two, so these are for constructors and set-up;
-what is called in every step has faster checks.
+Each error names the argument, the expected value and the found value. A check takes one
+or two microseconds: use these checks in constructors and set-up, and faster ones in
+code that runs in each step. This module imports almost nothing of botyard.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     PoseLike = Sequence[float] | NDArray[Any]
-    """What may be handed over for a pose: x, y, th as a `Pose`, a tuple, a list or an
-    array.
-    """
+    """Type of a pose argument: x, y, th as a `Pose`, a tuple, a list or an array."""
 
 
 def _is_numpys(value: object, *names: str) -> bool:
-    """Whether a value is an instance of one of these NumPy types. NumPy is not imported
-    for it: without it there are no such values.
+    """Return whether a value is an instance of one of these NumPy types.
+
+    NumPy is not imported: if it is not loaded, there can be no such value.
     """
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(
@@ -39,19 +38,19 @@ def _is_numpys(value: object, *names: str) -> bool:
 
 
 def is_bool(value: object) -> bool:
+    """Return whether a value is a Python or NumPy bool."""
     return isinstance(value, bool) or _is_numpys(value, "bool_")
 
 
 def found(value: object) -> str:
-    """A short description of a wrong value, for messages: value and type; shape and
-    dtype of arrays.
-    """
+    """Return a short description of a wrong value: value and type, or shape and dtype."""
     if _is_numpys(value, "ndarray"):
         return f"an array of shape {value.shape} and type {value.dtype}"  # type: ignore[attr-defined]
     return f"{shown(repr(value), 60)} ({type(value).__name__})"
 
 
 def _range(low: float, high: float, above: bool) -> str:
+    """Return a description of a range of numbers."""
     if math.isinf(low) and math.isinf(high):
         return "a finite number"
     if math.isinf(high):
@@ -68,12 +67,12 @@ def number(
     above: bool = False,
     unit: str = "",
 ) -> float:
-    """A finite real number within bounds.
+    """Return a finite real number within bounds, as a float.
 
     Parameters
     ----------
     value : object
-        An int, a float or a NumPy scalar; bool is refused.
+        An int, a float or a NumPy scalar; bool is rejected.
     what : str
         Name of the argument.
     low, high : float
@@ -82,6 +81,11 @@ def number(
         Exclude `low` itself.
     unit : str
         Unit, for the message.
+
+    Returns
+    -------
+    float
+        The number.
 
     Raises
     ------
@@ -105,13 +109,12 @@ def number(
 def whole(
     value: object, what: str, *, low: int | None = None, high: int | None = None
 ) -> int:
-    """A whole number within inclusive bounds: an int or a NumPy integer; bool is
-    refused.
+    """Return a whole number within inclusive bounds; bool is rejected.
 
     Raises
     ------
     ArgumentError
-        It is something else.
+        `value` is not an int or NumPy integer within the bounds.
     """
     if not is_bool(value):
         try:
@@ -136,29 +139,27 @@ def whole(
 
 MIN_SEED = -(2**63)
 MAX_SEED = 2**64 - 1
-"""Seeds have 64 bits, signed or unsigned: the random streams use no more, and scenario
-files hold no more.
-"""
+"""Largest seed. Seeds have 64 bits, signed or unsigned, as in scenario files."""
 
 
 def seed(value: object, what: str = "seed") -> int:
-    """A seed of random draws: a whole number of 64 bits, signed or unsigned.
+    """Return a seed for random numbers: a whole number of 64 bits, signed or unsigned.
 
     Raises
     ------
     ArgumentError
-        It is something else.
+        `value` is not such a number.
     """
     return whole(value, what, low=MIN_SEED, high=MAX_SEED)
 
 
 def flag(value: object, what: str) -> bool:
-    """True or False.
+    """Return a bool.
 
     Raises
     ------
     ArgumentError
-        It is something else.
+        `value` is not True or False.
     """
     if is_bool(value):
         return bool(value)
@@ -166,12 +167,12 @@ def flag(value: object, what: str) -> bool:
 
 
 def one_of(value: object, what: str, known: Iterable[str]) -> str:
-    """One of the words `known`.
+    """Return `value` if it is one of the words `known`.
 
     Raises
     ------
     ArgumentError
-        It is something else; the nearest word is named.
+        `value` is not one of them; the error suggests the most similar word.
     """
     words = tuple(known)
     if isinstance(value, str) and value in words:
@@ -183,12 +184,12 @@ def one_of(value: object, what: str, known: Iterable[str]) -> str:
 
 
 def instance(value: object, what: str, kind: type[Any], hint: str = "") -> Any:
-    """`value`, if it is a `kind`.
+    """Return `value` if it is an instance of `kind`.
 
     Raises
     ------
     ArgumentError
-        It is something else; `hint` says what to do then.
+        `value` has another type; `hint` in the error describes the remedy.
     """
     if isinstance(value, kind):
         return value
@@ -198,12 +199,12 @@ def instance(value: object, what: str, kind: type[Any], hint: str = "") -> Any:
 
 
 def function(value: object, what: str) -> Callable[..., Any]:
-    """Something that can be called.
+    """Return `value` if it can be called.
 
     Raises
     ------
     ArgumentError
-        It is something else.
+        `value` cannot be called.
     """
     if callable(value):
         return value
@@ -211,12 +212,12 @@ def function(value: object, what: str) -> Callable[..., Any]:
 
 
 def path(value: object, what: str) -> str | Path:
-    """The name of a file.
+    """Return `value` if it is a file name.
 
     Raises
     ------
     ArgumentError
-        It is neither a str nor a Path, or empty, or holds a NUL.
+        `value` is not a str or Path, is empty, or contains a NUL character.
     """
     if isinstance(value, (str, Path)) and str(value) and "\0" not in str(value):
         return value
@@ -226,13 +227,14 @@ def path(value: object, what: str) -> str | Path:
 
 
 def pose(value: object, what: str = "pose") -> Pose:
-    """A pose: three finite numbers x (m), y (m), th (rad); a Pose, a tuple, a list or
-    an array.
+    """Return a pose from three finite numbers x (m), y (m), th (rad).
+
+    The numbers come as a `Pose`, a tuple, a list or an array.
 
     Raises
     ------
     ArgumentError
-        It is something else.
+        `value` is not such a sequence.
     """
     ordered = isinstance(value, (tuple, list)) or (
         _is_numpys(value, "ndarray") and value.ndim == 1  # type: ignore[attr-defined]
@@ -247,13 +249,15 @@ def pose(value: object, what: str = "pose") -> Pose:
 
 
 def place(value: object, what: str) -> Pose:
-    """Two finite numbers x, y (m), or three with th (rad), as a pose; a Pose, a tuple,
-    a list or an array.
+    """Return a pose from two or three finite numbers x (m), y (m), and optionally th
+    (rad).
+
+    The numbers come as a `Pose`, a tuple, a list or an array.
 
     Raises
     ------
     ArgumentError
-        It is something else.
+        `value` is not such a sequence.
     """
     ordered = isinstance(value, (tuple, list)) or (
         _is_numpys(value, "ndarray") and value.ndim == 1  # type: ignore[attr-defined]
@@ -270,25 +274,25 @@ def place(value: object, what: str) -> Pose:
 def triple(
     values: tuple[object, object, object], *what: str
 ) -> tuple[float, float, float]:
-    """Three finite numbers with the names `what`.
+    """Return three finite numbers; `what` holds their names.
 
     Raises
     ------
     ArgumentError
-        One is something else.
+        One of them is not a finite number.
     """
     a, b, c = values
     return number(a, what[0]), number(b, what[1]), number(c, what[2])
 
 
 def poses(value: object, what: str = "poses") -> list[Pose]:
-    """Many poses: an (n, 3) array, or a sequence of what `pose` takes.
+    """Return a list of poses from an (n, 3) array or a sequence of poses.
 
     Raises
     ------
     ArgumentError
-        It is something else, or holds numbers that are not finite; the first wrong one
-        is named.
+        `value` is neither, or contains numbers that are not finite; the error names the
+        first one.
     """
     import numpy as np
 
@@ -317,13 +321,14 @@ def poses(value: object, what: str = "poses") -> list[Pose]:
 
 
 def array(value: object, what: str, columns: int) -> NDArray[np.float64]:
-    """Numbers as an (n, `columns`) float64 array, all finite.
+    """Return finite numbers as an (n, `columns`) float64 array.
 
     Raises
     ------
     ArgumentError
-        Another shape, no numbers, or some that are not finite; the first wrong row is
-        named.
+        `value` has another shape, or contains an element that is not a finite number;
+        the
+        error names the first such row.
     """
     import numpy as np
 
@@ -351,12 +356,12 @@ def array(value: object, what: str, columns: int) -> NDArray[np.float64]:
 
 
 def numbers(value: object, what: str) -> NDArray[np.float64]:
-    """Real numbers as a float64 array of any shape.
+    """Return real numbers as a float64 array of any shape.
 
     Raises
     ------
     ArgumentError
-        It is something else.
+        `value` is not an array of numbers.
     """
     import numpy as np
 
@@ -365,18 +370,21 @@ def numbers(value: object, what: str) -> NDArray[np.float64]:
         if values.dtype.kind in "iuf" or not values.size:
             return values.astype(np.float64, copy=False)
     except (TypeError, ValueError):
-        pass  # rows of different lengths
+        # Rows of different lengths make NumPy raise an error.
+        pass
 
     raise ArgumentError(f"{what}: expected an array of numbers, found {found(value)}")
 
 
 def several(value: object, what: str, of: str) -> list[Any]:
-    """A sequence, as a list; `of`: what it holds, for the message. A word is none.
+    """Return a sequence as a list; `of` names the elements, for the message.
+
+    A str is rejected, because it is almost always a single element by mistake.
 
     Raises
     ------
     ArgumentError
-        It is something else.
+        `value` is not a sequence.
     """
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise ArgumentError(f"{what}: expected a list of {of}, found {found(value)}")
@@ -384,8 +392,11 @@ def several(value: object, what: str, of: str) -> list[Any]:
 
 
 class Rows(dict[str, int]):
-    """Row numbers by name: a dict whose missing keys raise `UnknownNameError` with a
-    hint. Known names cost no more than in a dict.
+    """Row numbers by name.
+
+    An unknown name raises `UnknownNameError` with a suggestion.
+
+    For known names, the lookup is as fast as in a dict.
     """
 
     __slots__ = ()
@@ -397,8 +408,9 @@ class Rows(dict[str, int]):
 def unknown(
     name: object, known: Iterable[str], what: str = "robot or box"
 ) -> UnknownNameError:
-    """The error for an unknown name; it suggests the nearest known name, or lists up to
-    eight of them.
+    """Return the error for an unknown name.
+
+    It suggests the most similar known name, or lists up to eight of them.
     """
     names = list(known)
     if not isinstance(name, str):

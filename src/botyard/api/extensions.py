@@ -1,11 +1,11 @@
-"""Extension points: functions that a lower layer declares and a higher layer implements
-(dependency inversion).
+"""Extension points: functions declared in a lower layer and implemented in a higher
+one.
 
-The lower layer declares the function (`extension`): name, signature and docstring. The
-higher layer decorates its code with the declaration's `Extension.implementation`, so
-that mypy compares the two. `botyard/__init__.py` registers the module of each
-implementation (`provide`); it is imported when the function is first called. So no
-layer imports one above it, and unused code is not imported.
+This is dependency inversion. The lower layer declares a function with `extension`:
+name, signature and docstring. The higher layer decorates its implementation with
+`Extension.implementation`, so that mypy compares the two. `botyard/__init__.py`
+registers the module of each implementation (`provide`), which is imported on the first
+call. Thus no layer imports a higher one, and unused code is not imported.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _MODULES: Final[dict[str, str]] = {}
-"""Module of the implementation of each extension, by name."""
+"""Module that implements each extension, by name of the extension."""
 _DECLARED: Final[dict[str, Extension[..., Any]]] = {}
 
 
 class Extension(Generic[P, R]):
-    """A declared function whose implementation is in another module; made by
-    `extension`, and called like a function.
+    """Declared function whose implementation is in another module.
+
+    Call it like a function.
 
     Parameters
     ----------
     name : str
-        Its name in the registry (`provide`).
+        Name in the registry (`provide`).
     declared : callable
-        Signature and docstring.
+        Function that provides signature and docstring.
     """
 
     def __init__(self, name: str, declared: Callable[P, R]) -> None:
@@ -41,28 +42,37 @@ class Extension(Generic[P, R]):
         self._code: Callable[P, R] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the implementation; RuntimeError if no module is registered, or if it
-        has none.
+        """Call the implementation.
+
+        Raises
+        ------
+        RuntimeError
+            No module is registered, or the module contains no implementation.
         """
         return (self._code or self._find())(*args, **kwargs)
 
     def implementation(self, code: Callable[P, R]) -> Callable[P, R]:
-        """Decorator: register a function as the implementation. RuntimeError if there
-        is one already.
+        """Register a function as the implementation (decorator).
+
+        Raises
+        ------
+        RuntimeError
+            The extension already has an implementation.
         """
         if self._code is not None:
             raise RuntimeError(
-                f"extension {self.name}: {self._code.__module__} implements it already"
+                f"extension {self.name}: {self._code.__module__} already implements it"
             )
 
         self._code = code
         return code
 
     def _find(self) -> Callable[P, R]:
+        """Import the registered module and return the implementation."""
         module = _MODULES.get(self.name)
         if module is None:
             raise RuntimeError(
-                f"extension {self.name}: no module is registered for it (known: "
+                f"extension {self.name}: expected a registered module, found none (registered: "
                 f"{', '.join(_MODULES)})"
             )
 
@@ -76,11 +86,15 @@ class Extension(Generic[P, R]):
 
 
 def extension(name: str) -> Callable[[Callable[P, R]], Extension[P, R]]:
-    """Decorator: declare an extension by a function with signature and docstring only.
-    RuntimeError if the name is taken.
+    """Declare an extension by a function with signature and docstring only (decorator).
+
+    Raises
+    ------
+    RuntimeError
+        The name is already declared.
     """
     if name in _DECLARED:
-        raise RuntimeError(f"extension {name}: it is declared twice")
+        raise RuntimeError(f"extension {name}: already declared")
 
     def declare(declared: Callable[P, R]) -> Extension[P, R]:
         found = Extension(name, declared)
@@ -91,19 +105,20 @@ def extension(name: str) -> Callable[[Callable[P, R]], Extension[P, R]]:
 
 
 def provide(modules: Mapping[str, str]) -> None:
-    """Register the modules that implement extensions, by name; each is imported when
-    its extension is first called.
+    """Register the modules that implement extensions.
+
+    Each is imported on the first call.
     """
     _MODULES.update(modules)
 
 
 def declared() -> Mapping[str, Extension[..., Any]]:
-    """All extensions declared so far, by name."""
+    """Return all extensions declared so far, by name."""
     return dict(_DECLARED)
 
 
 def provided() -> Mapping[str, str]:
-    """The registered module of each extension, by name."""
+    """Return the registered module of each extension, by name."""
     return dict(_MODULES)
 
 

@@ -1,4 +1,4 @@
-"""A registry of callbacks (the observer pattern)."""
+"""Registry of callbacks (observer pattern)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ T = TypeVar("T")
 
 
 class Listeners(Generic[T]):
-    """Listeners that are called with each event of a kind, in the order in which they
-    were added; true if there are any.
+    """Callbacks for one kind of event, called in the order of registration.
 
-    An exception of one listener is logged with its traceback; the others are called all
-    the same.
+    True if there is at least one. An exception of one listener is logged with its
+    traceback; the others are still called.
 
     Parameters
     ----------
@@ -23,8 +22,9 @@ class Listeners(Generic[T]):
     what : str
         Source of the events, for the log.
     ends_failed : bool
-        A listener that raises is unregistered: for records that must have no gap.
-        Otherwise it is called again for the next event.
+        Whether a listener that raises an exception is unregistered, for records that
+        must
+        have no gap. Otherwise it is called again for the next event.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Listeners(Generic[T]):
         return bool(self._all)
 
     def add(self, listener: Callable[[T], object]) -> Callable[[], None]:
-        """Register a listener; the returned function unregisters it."""
+        """Register a listener; return a function that unregisters it."""
         self._all.append(listener)
 
         def unregister() -> None:
@@ -47,9 +47,7 @@ class Listeners(Generic[T]):
         return unregister
 
     def tell(self, event: T) -> None:
-        """Call all listeners that are registered now; one that is added meanwhile is
-        called for the next event.
-        """
+        """Call all listeners registered now; later additions get the next event."""
         for listener in tuple(self._all):
             try:
                 listener(event)

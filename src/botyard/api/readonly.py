@@ -1,4 +1,4 @@
-"""Base class of the objects by which users access a simulation. A leaf."""
+"""Base class of the objects through which users access a simulation."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 
 class ReadOnly:
-    """A handle of a part of a simulation: errors say what to use instead of an
-    attribute, and copying is refused.
+    """Handle of a part of a simulation, with helpful errors; it cannot be copied.
 
-    A copy of a robot would lack its world. Whole simulations can be copied, pickled and
+    A copy of a robot would have no world. Whole simulations can be copied, pickled and
     saved (`Simulation.clone`, `Simulation.save_state`).
     """
 
     _instead: ClassVar[Mapping[str, str]] = {}
-    """Read-only attributes, and the method that changes each one."""
+    """Read-only attributes, and the method that changes each of them."""
     _elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Names of attributes that users expect and that do not exist, and where the value
-    is.
+    """Attributes that users expect but that do not exist, and the location of their
+    value.
     """
     _copying: ClassVar[str] = (
         "copy, pickle or clone its simulation (Simulation.clone, Simulation.save_state)"
     )
-    """What copies it."""
+    """Alternative to copying the handle, for the error message."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self._instead:
@@ -34,24 +33,29 @@ class ReadOnly:
         kept = getattr(type(self), name, None)
         if (
             isinstance(kept, property) and kept.fset is None
-        ):  # Python's own words are "has no setter"
+            # Python's own message, "has no setter", does not help users.
+        ):
             raise AttributeError(
-                f"{type(self).__name__}.{name} cannot be assigned: it only shows what is so"
+                f"{type(self).__name__}.{name} cannot be assigned: it is read-only"
             )
 
         super().__setattr__(name, value)
 
-    # else type checkers would take every name for an attribute
+    # Type checkers would otherwise accept any attribute.
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Raise AttributeError, and say where the value is. Called when there is no
-            such attribute, or its property has raised one.
+            """Raise AttributeError, with the location of the value.
+
+            Python calls this if there is no such attribute, or if its property raises
+            one.
             """
             if isinstance(getattr(type(self), name, None), property):
                 return object.__getattribute__(
-                    self, name
-                )  # raises the property's own error
+                    self,
+                    name,
+                    # Raises the property's own error.
+                )
 
             hint = f": {self._elsewhere[name]}" if name in self._elsewhere else ""
             raise AttributeError(

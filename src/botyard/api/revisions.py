@@ -1,15 +1,14 @@
-"""Revision counters of what changes seldom (robots, map, claims …), so that cached
-results can be invalidated. A leaf.
+"""Revision counters of data that changes rarely (robots, map, claims …).
 
-What every step changes (poses, velocities, readings) has no counter: that is the
-snapshot's. Code that changes a subject calls `Feed.tell`; caches compare revisions once
-per cycle (`Feed.last`), and subscribers are called by the run loop
-(`botyard.control.parts.RunLoop.follow`). A change costs a microsecond, a step without
-changes nothing.
+Caches use them for invalidation. Data that changes with each step (poses, velocities,
+readings) has no counter: it belongs to the snapshot. Code that changes a subject calls
+`Revisions.tell`. Caches compare revisions once per cycle (`Revisions.last`), and the
+run loop calls subscribers (`botyard.control.parts.RunLoop.follow`). A change costs a
+microsecond, a step without changes nothing.
 
-Revisions are no part of the world's state: they are neither saved nor in the digest.
-`Simulation.restore` increments those of all subjects that a state can change, which
-invalidates all caches.
+Revisions are not part of the world's state: they are neither saved nor in the digest.
+`Simulation.restore` increments the counters of all subjects that a state can change,
+which invalidates all caches.
 """
 
 from __future__ import annotations
@@ -22,32 +21,30 @@ class Subject(IntEnum):
     """Subjects with a revision counter."""
 
     BODIES = 0
-    """Robots, obstacles or boxes were added, removed, renumbered, or replaced by others
-    of the same name.
-    """
+    """Robots, obstacles or boxes were added, removed, renumbered or replaced."""
     OUTLINES = 1
-    """The outline of a body has changed: a gripper has moved, or carries something."""
+    """The outline of a body changed: a gripper moved, or took or released an object."""
     MASS = 2
-    """A body has got, lost or changed its mass."""
+    """A body received, lost or changed its mass."""
     READINGS = 3
-    """A range sensor was added or has other beams: offsets of readings have changed."""
+    """A range sensor was added or has other beams, so offsets of readings changed."""
     MAP = 4
     """The map was replaced."""
     DESCRIBED = 5
     """Joints or ray sensors of a description file were added."""
     SERVED = 6
-    """The set of robots that clients can reach has changed."""
+    """The set of robots that clients can reach changed."""
     CLAIMS = 7
-    """A source of commands has claimed or released a robot."""
+    """A source of commands claimed or released a robot."""
     PACE = 8
-    """The simulation was paused, continued, or runs at another speed."""
+    """The simulation was paused or resumed, or runs at another speed."""
     PORTS = 9
     """A robot's network port was opened or closed."""
     CELLS = 10
-    """The occupancy grid of the map has been computed, which takes some time."""
+    """The occupancy grid of the map is now available; computing it takes some time."""
 
     TIME = 11
-    """Time has jumped: a state was restored."""
+    """Time jumped, because a state was restored."""
 
 
 SAVED: Final = (
@@ -60,7 +57,7 @@ SAVED: Final = (
     Subject.CLAIMS,
     Subject.TIME,
 )
-"""Subjects that `Simulation.restore` may change; the map must be the same one."""
+"""Subjects that `Simulation.restore` may change; the map stays the same."""
 
 
 class Revisions:
@@ -69,7 +66,7 @@ class Revisions:
     Attributes
     ----------
     revision : int
-        Grows with every change of any subject.
+        Increases with each change of any subject.
     """
 
     __slots__ = ("_last", "revision")
@@ -79,20 +76,21 @@ class Revisions:
         self._last = [0] * len(Subject)
 
     def tell(self, *subjects: Subject) -> None:
-        """Record that these subjects have changed."""
+        """Record a change of these subjects."""
         self.revision += 1
         for subject in subjects:
             self._last[subject] = self.revision
 
     def last(self, *subjects: Subject) -> int:
-        """Revision of the last change of any of these; 0: never. A cache is stale when
-        it differs from the remembered one.
+        """Return the revision of the last change of any of these subjects; 0: never.
+
+        A cache is stale if it differs from the remembered revision.
         """
         last = self._last
         return max([last[subject] for subject in subjects])
 
     def changed_since(self, revision: int) -> frozenset[Subject]:
-        """The subjects that have changed after a revision."""
+        """Return the subjects that changed after a revision."""
         return frozenset(
             subject for subject in Subject if self._last[subject] > revision
         )

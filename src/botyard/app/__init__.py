@@ -1,3 +1,4 @@
-"""The composition root: puts a simulator together and runs it, for the command line and
-for `botyard.serve`.
+"""Composition root: assembles a simulator and runs it.
+
+Used by the command line and by `botyard.serve`.
 """

@@ -1,6 +1,4 @@
-"""Assembles a run from its options: the parts of the simulator, its robots and its
-ports.
-"""
+"""Assembly of a run from its options: parts of the simulator, robots and ports."""
 
 from __future__ import annotations
 
@@ -35,15 +33,13 @@ from botyard.sim.simulation import Simulation
 from botyard.version import __version__
 
 DEFAULT_CAPACITY = 252.0
-"""Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7
-Ah.
-"""
+"""Battery capacity with --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
 
 
 def assemble(
     sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None
 ) -> Parts:
-    """Assemble the parts of a simulator from options; no port is open yet."""
+    """Assemble the parts of a simulator from options, without opening any port."""
     settings = place.settings
     interval = (
         o.update_interval / 1000.0
@@ -81,7 +77,7 @@ def assemble(
 
 
 def _settings(o: RunOptions) -> PioneerSettings:
-
+    """Return the settings of the Pioneer protocol that the options describe."""
     return PioneerSettings(
         robot_name=o.robot_name,
         firmware=f"S.{__version__}",
@@ -99,8 +95,10 @@ def _settings(o: RunOptions) -> PioneerSettings:
 
 
 def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
-    """Folders from which clients may load maps: the working directory, ``--map-dir``,
-    that of the first map, and the user's.
+    """Return the folders from which clients may load maps.
+
+    These are the working folder, ``--map-dir``, the folder of the first map, and the
+    user's resource folders.
     """
     folders = [Path.cwd(), *map(Path, o.map_dir), *resource_folders()]
     if sim.scene.source:
@@ -109,7 +107,7 @@ def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
 
 
 def _with_battery(spec: RobotSpec, simulate: bool) -> RobotSpec:
-    """Give a model a draining battery if `simulate` is set and it has none of its own."""
+    """Give a model a draining battery if `simulate` is set and it has none."""
     if not simulate or spec.battery.capacity_wh > 0.0 or not spec.drive:
         return spec
     return replace(spec, battery=replace(spec.battery, capacity_wh=DEFAULT_CAPACITY))
@@ -121,8 +119,9 @@ def add_robots(
     o: RunOptions,
     choices: Sequence[RobotChoice],
 ) -> None:
-    """Add the robots of a world, those chosen by options, and robot factories."""
+    """Add the robots of the world, the robots chosen by options, and robot factories."""
     robot_servers.populate(world)
+    # Find all models first, so that a wrong name leaves no half of the robots behind.
     specs = [robot_servers.find_model(c.model) for c in choices]
     sim = robot_servers.hub.sim
     for i, (choice, spec) in enumerate(zip(choices, specs, strict=True)):
@@ -146,8 +145,10 @@ def add_robots(
 def _start_pose(
     sim: Simulation, spec: RobotSpec, starts: Sequence[Pose | str], index: int
 ) -> Pose | None:
-    """Start pose of robot `index`: the start of its number, else beside the last one;
-    None: by the map.
+    """Return the start pose of robot `index`.
+
+    It is the start with this number; robots beyond the last start stand next to it.
+    None: the map decides.
     """
     if not starts:
         return None
@@ -156,7 +157,8 @@ def _start_pose(
         return start if index < len(starts) else sim.free_place(spec, start)
     if start == "outside":
         bounds = sim.scene.bounds
-        assert bounds is not None  # the command line was checked
+        # `check_world` has rejected this start without a map.
+        assert bounds is not None
         return Pose(bounds[0] - 2.0, bounds[1] - 2.0 - index, 0.0)
 
     return sim.random_free_place(spec, index)
@@ -170,20 +172,30 @@ async def open_interfaces(
     kept: Sequence[Any] = (),
     rest: Collection[str] = (),
 ) -> Run:
-    """Register all interfaces, and start those that the options ask for, until the
-    stack is left.
+    """Register all interfaces, and run the selected ones until the stack is closed.
 
     Parameters
     ----------
+    stack : AsyncExitStack
+        Owner of everything that is opened.
+    parts : Parts
+        The simulator.
+    o : RunOptions
+        Options of the run.
     ports, kept
         See `Run`.
     rest : collection of str
         Interfaces that are not started yet.
+
+    Returns
+    -------
+    Run
+        The shared state of all interfaces.
     """
     if not is_loopback(o.bind_to_address):
         logging.getLogger("botyard").warning(
-            "robots can be commanded by anybody who can reach %s: the Pioneer "
-            "protocol has no passwords",
+            "every computer that can reach %s can command the robots: the "
+            "Pioneer protocol has no passwords",
             o.bind_to_address,
         )
 
@@ -209,15 +221,20 @@ async def open_interfaces(
 
 
 def _record(parts: Parts, o: RunOptions) -> None:
-    """Begin to record, as the options say. CommandLineError: the file cannot be
-    written.
+    """Start the recording that the options request.
+
+    Raises
+    ------
+    CommandLineError
+        The file cannot be written.
     """
     if o.record is None:
         return
     from botyard.recording.start import choose
 
     path = Path(o.record)
-    while o.restarting_after_crash and path.exists():  # what led to the crash is kept
+    # Do not overwrite the recording of the crash.
+    while o.restarting_after_crash and path.exists():
         path = path.with_stem(f"{path.stem}_again")
     choices = choose(
         topics=o.record_topic or None,
@@ -239,7 +256,7 @@ def _record(parts: Parts, o: RunOptions) -> None:
 
 
 def about(robot_servers: RobotServers) -> str:
-    """Description of the run, for the log (LOG-007)."""
+    """Return a description of the run for the log (LOG-007)."""
     sim = robot_servers.hub.sim
     robots = ", ".join(
         f"{name} ({robot.spec.name})"

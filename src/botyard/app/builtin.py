@@ -1,8 +1,8 @@
-"""Built-in interfaces: declaration, options of the run, and how a run serves each.
+"""Built-in interfaces: declarations, options of the run, and servers.
 
-`botyard.interfaces.registry` names them by entries, like those of other packages.
-Options of theirs are options of the run (`botyard.app.options`) under shorter names:
-``--interface ros2:domain=7`` is ``--ros2 --ros-domain-id 7``.
+`botyard.interfaces.registry` names them through entries, like the interfaces of other
+packages. Their options are options of the run (`botyard.app.options`) under shorter
+names: ``--interface ros2:domain=7`` means ``--ros2 --ros-domain-id 7``.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ class Wish:
     Attributes
     ----------
     is_asked : callable
-        Whether they select it.
+        Return whether the options select the interface.
     is_offered : callable
-        Whether it can be switched on in such a run at all.
+        Return whether the interface can be switched on in such a run.
     asking : mapping of str to object
-        Options (by field) that select it by default.
+        Values of options (by field) that select the interface.
     fields : mapping of str to str
-        Fields of `RunOptions` by the interface's option names.
+        Fields of `RunOptions`, by option name of the interface.
     step_s : callable
-        Default time step with it, s; None: it needs none of its own.
+        Return the default time step with the interface, s; None: it has no requirement.
     tolerated : callable
-        If its port cannot be opened: hint of the warning; None: the run fails.
+        Return the hint of the warning if its port cannot be opened; None: the run
+        fails.
     """
 
     is_asked: Callable[[RunOptions], bool] = lambda _o: False
@@ -55,21 +56,22 @@ class Wish:
 
 
 DEFAULT_STEP_S: Final = 0.1
-"""Default time step."""
+"""Default time step, s."""
 AMBF_STEP_S: Final = 0.005
-"""Default time step with AMBF's objects, whose clients expect small steps."""
+"""Default time step with AMBF's objects, s; AMBF clients expect small steps."""
 ROS2_STEP_S: Final = 0.02
-"""Default time step with ROS 2: Nav2's controllers and filters expect odometry and
-transforms at 20 to 50 Hz.
+"""Default time step with ROS 2, s.
+
+Nav2's controllers and filters expect odometry and transforms at 20 to 50 Hz.
 """
 NO_WISH: Final = Wish()
-"""That of interfaces of other packages, and of those that a command runs."""
+"""Default for interfaces of other packages, and for interfaces that a command runs."""
 WISHES: Final[dict[str, Wish]] = {}
-"""Wishes by the names of interfaces."""
+"""Wishes by name of the interface."""
 
 
 def _option(name: str, of: str) -> Option:
-    """Make an interface's option of an option of the run."""
+    """Return the option of an interface that corresponds to an option of the run."""
     option = OPTIONS[of]
     kind = option.kind
     value = (
@@ -103,6 +105,7 @@ def _built_in(
     port: int = 0,
     **wish: Any,
 ) -> Interface:
+    """Declare a built-in interface and its wish."""
     WISHES[name] = Wish(**wish)
     options = tuple(_option(n, of) for n, of in WISHES[name].fields.items())
     return Interface(
@@ -117,7 +120,7 @@ def _built_in(
     )
 
 
-# -- servers of each interface, imported on demand
+# -- servers of each interface, imported on first use
 
 
 def _pioneer(run: Run, interface: Interface) -> Switch:
@@ -181,7 +184,7 @@ def _page(run: Run, interface: Interface) -> Switch:
 
 PIONEER: Final = _built_in(
     "pioneer",
-    "Pioneer protocol (ARIA, p2os) over TCP, a port for each robot",
+    "Pioneer protocol (ARIA, p2os) over TCP, one port per robot",
     serve=_pioneer,
     port=8101,
     is_asked=lambda _o: True,
@@ -201,7 +204,7 @@ WISHES["discovery"] = Wish(
 DISCOVERY: Final = discovery.interface
 MDNS: Final = _built_in(
     "mdns",
-    "announces the robots by multicast DNS",
+    "announcement of the robots by multicast DNS",
     "discovery",
     serve=_mdns,
     level=Level.WATCH,
@@ -210,7 +213,7 @@ MDNS: Final = _built_in(
 )
 LOCKSTEP: Final = _built_in(
     "lockstep",
-    "clients step the world, whatever their protocol",
+    "stepping of the world by clients of any protocol",
     serve=_lockstep,
     is_asked=lambda _o: True,
     fields={"watchdog": "ambf_watchdog"},
@@ -220,7 +223,7 @@ LOCKSTEP: Final = _built_in(
 AMBF: Final = replace(
     _built_in(
         "ambf",
-        "AMBF's objects without ROS",
+        "AMBF objects without ROS",
         serve=lambda run, it: run.ros.link_switch(it),
         carrier=Carrier.TCP,
         port=AMBF_PORT,
@@ -228,7 +231,9 @@ AMBF: Final = replace(
         asking={"ambf": "2.0"},
         is_offered=lambda o: (
             o.ambf is not None
-        ),  # its types and its step are those of the whole run
+            # AMBF's message types and time step apply to the whole run, so they cannot
+            # change later.
+        ),
         step_s=lambda o: None if o.ambf is None else AMBF_STEP_S,
         fields={
             "generation": "ambf",
@@ -239,10 +244,11 @@ AMBF: Final = replace(
         },
         tolerated=lambda o: (
             "--ambf-port chooses another one" if o.ambf_port == AMBF_PORT else None
-        ),  # else somebody wants just that one
+            # A port that the user has chosen must not be replaced silently.
+        ),
     ),
     clients=64,
-    # states and commands of many objects at 1000 Hz
+    # Room for states and commands of many objects at 1000 Hz.
     byte_rate=16.0 * 2**20,
     work_share=0.5,
 )
@@ -255,7 +261,7 @@ _ROS_FIELDS: Final = {
     "cmd_vel_timeout": "cmd_vel_timeout",
     "scan_rate": "scan_rate",
 }
-"""Options of all interfaces of ROS, which show the same graph."""
+"""Options that all ROS interfaces share, because they show the same graph."""
 ROSMASTER: Final = _built_in(
     "rosmaster",
     "a ROS 1 master in the simulator",
@@ -304,7 +310,7 @@ ZENOH: Final = _built_in(
 ROSBRIDGE: Final = replace(
     _built_in(
         "rosbridge",
-        "ROS by the rosbridge protocol",
+        "ROS over the rosbridge protocol",
         serve=lambda run, it: run.ros.rosbridge_switch(it),
         carrier=Carrier.WEBSOCKET,
         port=ROSBRIDGE_PORT,
@@ -339,7 +345,7 @@ FOXGLOVE: Final = replace(
 )
 METRICS: Final = _built_in(
     "metrics",
-    "figures for Prometheus over HTTP",
+    "metrics for Prometheus over HTTP",
     serve=_metrics,
     level=Level.WATCH,
     is_asked=lambda o: o.metrics_port is not None,
@@ -383,7 +389,7 @@ def with_interfaces(o: RunOptions) -> RunOptions:
     Raises
     ------
     CommandLineError
-        An option is unknown, or its value is invalid.
+        An option is unknown, or its value is not valid.
     """
     for text in o.interface:
         name = text.partition(":")[0]
@@ -405,8 +411,9 @@ def with_interfaces(o: RunOptions) -> RunOptions:
 
 
 class DefaultStep(NamedTuple):
-    """The default time step of a run, s, and the name of the interface that needs it;
-    empty: none does.
+    """Default time step of a run, s, and the interface that needs it.
+
+    Empty: none does.
     """
 
     step_s: float
@@ -414,8 +421,9 @@ class DefaultStep(NamedTuple):
 
 
 def default_step(o: RunOptions) -> DefaultStep:
-    """The smallest step of the interfaces that are asked for. With
-    ``--update-sim-time`` they change nothing: the pace is the user's.
+    """Return the smallest default step of the selected interfaces.
+
+    With ``--update-sim-time`` they have no influence: the user has chosen the step.
     """
     wanted = (
         []

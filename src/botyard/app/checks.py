@@ -1,6 +1,4 @@
-"""Checks of options before anything runs: missing extras, contradictions, files that
-cannot be written.
-"""
+"""Checks of options before anything runs: extras, contradictions, output files."""
 
 from __future__ import annotations
 
@@ -26,14 +24,16 @@ if TYPE_CHECKING:
     from botyard.model.world import World
 
 EMBEDDED = "embedded"
-"""Value of ``--ros-master`` for a master of our own."""
+"""Value of ``--ros-master`` for a master inside the simulator."""
 
 MAX_TOKEN: Final = 512
-"""Characters of a token of the page: MAX_TOKEN of web/src/stores/kept.ts."""
+"""Maximum length of a token of the page, as MAX_TOKEN in web/src/stores/kept.ts."""
 
 
 def _is_token(text: str) -> bool:
-    """Whether the page accepts a text as a token (`tokenOf` in web/src/stores/kept.ts)."""
+    """Return whether the page accepts a text as a token (`tokenOf` in
+    web/src/stores/kept.ts).
+    """
     return (
         len(text) <= MAX_TOKEN
         and re.fullmatch(
@@ -44,14 +44,14 @@ def _is_token(text: str) -> bool:
 
 
 def check_options(o: RunOptions) -> None:
-    """Check the options alone, before a file is read.
+    """Check the options alone, before any file is read.
 
     Raises
     ------
     CommandLineError
-        An extra is missing; options contradict each other, or what is there.
+        An extra is missing, options contradict each other, or a file cannot be written.
     WorldError
-        An environment variable of ROS is invalid.
+        An environment variable of ROS is not valid.
     """
     needs = Needs()
     needs.add_options(
@@ -68,13 +68,12 @@ def check_options(o: RunOptions) -> None:
             parse_choice(text)
 
     if o.controller_option and not o.controller:
-        raise CommandLineError(
-            "--controller-option: expected --controller with it, which it is an option of"
-        )
+        raise CommandLineError("--controller-option: expected --controller as well")
 
     if o.controller and not is_code(
         o.controller
-    ):  # code is imported later, and refused then
+        # Code is imported, and checked, when the world is loaded.
+    ):
         from botyard.controllers.registry import find_controller
 
         find_controller(o.controller)
@@ -87,14 +86,15 @@ def check_options(o: RunOptions) -> None:
         if token is None or (not token and option == "--gui-token") or _is_token(token):
             continue
         raise CommandLineError(
-            f"{option}: expected 1 to {MAX_TOKEN} characters that a header of "
-            "HTTP can carry (printable Latin-1, no space at the ends), "
+            f"{option}: expected 1 to {MAX_TOKEN} characters that an HTTP header "
+            "can carry (printable Latin-1, no space at the ends), "
             f'found "{shown(token)}"'
         )
 
     if not o.no_gui and o.gui_token == "off" and not is_loopback(o.gui_address):
         raise CommandLineError(
-            "--gui-token off: only on this machine; with --gui-address the page needs a token"
+            "--gui-token off: works only on this computer; with --gui-address "
+            "the page needs a token"
         )
 
     check_can_be_written("--snapshot", o.snapshot, force=o.force)
@@ -109,16 +109,16 @@ def check_options(o: RunOptions) -> None:
         ("--record-last", o.record_last),
     ):
         if value not in (None, ()) and o.record is None:
-            raise CommandLineError(f"{option}: only with --record")
+            raise CommandLineError(f"{option}: expected --record as well")
 
     if o.record_on_stall and o.record_last is None:
-        raise CommandLineError("--record-on-stall: only with --record-last")
+        raise CommandLineError("--record-on-stall: expected --record-last as well")
     if o.record_last is not None and (
         o.record_split is not None or o.record_split_time is not None
     ):
         raise CommandLineError(
-            "--record-last: what is kept in memory is not split (--record-split, "
-            "--record-split-time)"
+            "--record-last: a recording in memory cannot be split "
+            "(--record-split, --record-split-time)"
         )
 
     if o.record_packets is not None:
@@ -135,23 +135,32 @@ def check_options(o: RunOptions) -> None:
 def check_world(
     o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: bool
 ) -> bool:
-    """Check the options together with the world. Returns whether any body has mass.
+    """Check the options together with the world; return whether any body has mass.
 
     Parameters
     ----------
+    o : RunOptions
+        Options of the run.
+    world : World
+        The world.
     boxes : iterable of BoxObject
         All boxes of the world.
     asks : bool
-        Robots are chosen in the page's start dialog.
+        Whether the user chooses the robots in the start dialog.
+
+    Returns
+    -------
+    bool
+        Whether any body has mass, and needs the kernels for such bodies.
 
     Raises
     ------
     CommandLineError
-        The robots do not fit, or options contradict the world.
+        There are too many robots, or options contradict the world.
     WorldError
-        Names are not unique, or invalid.
+        Names are not unique or not valid.
     ModelError, ModelFileError
-        A robot model is unknown or invalid.
+        A robot model is unknown or not valid.
     """
     choices = () if asks else o.chosen_robots(bool(world.robots))
     specs = [_model(c.model) for c in choices]
@@ -181,7 +190,7 @@ def check_world(
         )
 
     if o.joystick is not None and not sys.stdin.isatty():
-        raise CommandLineError("--joystick needs a terminal for its keys")
+        raise CommandLineError("--joystick: expected a terminal on standard input")
     if "outside" in o.start and choices and world.scene.bounds is None:
         raise WorldError("--start outside needs a map")
     for start in o.start:
@@ -197,6 +206,7 @@ def check_world(
 
 
 def _model(name: str) -> RobotSpec:
+    """Return a model by name."""
     from botyard.formats.models import find_robot
 
     return find_robot(name)
@@ -205,7 +215,7 @@ def _model(name: str) -> RobotSpec:
 def _names(
     boxes: list[str], placed: list[str], chosen: list[tuple[str | None, RobotSpec]]
 ) -> list[str]:
-    """Names that the robots will get."""
+    """Return the names that the robots will get."""
     taken = {*boxes, *placed}
     names = list(placed)
     for wanted, spec in chosen:
@@ -217,7 +227,7 @@ def _names(
                 name = f"{spec.name}_{n:03d}"
         elif name in taken:
             raise WorldError(
-                f'a body named "{name}" is there already; names must be unique'
+                f'a body named "{name}" already exists; names must be unique'
             )
 
         taken.add(name)
@@ -227,6 +237,7 @@ def _names(
 
 
 def _check_ros(o: RunOptions) -> None:
+    """Check the options of ROS."""
     master = o.ros_master or ""
     if (
         master.partition(":")[0] == EMBEDDED
@@ -251,12 +262,12 @@ def _check_ros(o: RunOptions) -> None:
             continue
         if not (ros1 or ros2):
             raise CommandLineError(
-                f"-m {name}: expected --ros1 or --ros2 with it, which says where the topic is"
+                f"-m {name}: expected --ros1 or --ros2 as well, to find the topic"
             )
 
         if master.startswith(EMBEDDED):
             raise CommandLineError(
-                f"-m {name}: with a master of our own there is no map before we have started"
+                f"-m {name}: a master inside the simulator has no map topic at the start"
             )
 
 
@@ -267,14 +278,16 @@ def check_can_be_written(
     force: bool = False,
     begins: Beginnings = (),
 ) -> None:
-    """Check that an option's output file can be written, without writing it. See
-    `botyard.processes.safefile.replacing`.
+    """Check that an option's output file can be written, without writing it.
+
+    See `botyard.processes.safefile.replacing`.
 
     Raises
     ------
     CommandLineError
-        Its folder does not exist, it is a folder, it is not writable, or it is a file
-        that botyard did not write.
+        The folder does not exist, the path is a folder or is not writable, or botyard
+        did not
+        write the existing file.
     """
     if name is None:
         return
@@ -299,8 +312,12 @@ def check_can_be_written(
 
 
 def check_picture(option: str, name: str) -> None:
-    """Check that there is a format of pictures with the suffix of an option's file.
-    CommandLineError: there is none.
+    """Check that the suffix of an option's file is an image format.
+
+    Raises
+    ------
+    CommandLineError
+        The suffix is unknown.
     """
     from PIL import Image
 
@@ -308,7 +325,7 @@ def check_picture(option: str, name: str) -> None:
     kind = Image.registered_extensions().get(suffix)
     if kind is None or kind not in Image.SAVE:
         raise CommandLineError(
-            f'{option}: cannot write {name}: no format of pictures has the suffix "{suffix}"'
+            f'{option}: cannot write {name}: expected the suffix of an image format, found "{suffix}"'
         )
 
 

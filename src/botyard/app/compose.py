@@ -1,4 +1,4 @@
-"""Composes the parts of a simulator; nothing is open and nothing runs yet."""
+"""Composition of the parts of a simulator; nothing is open and nothing runs yet."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Parts:
     Attributes
     ----------
     hub : Hub
-        Runs the steps at their pace.
+        Run loop: runs the steps at the requested pace.
     control : Control
-        The control surface.
+        Operations for all clients.
     robot_servers : RobotServers
-        Robots and their ports, interfaces.
+        Robots, their ports, and interfaces.
     maps : MapLoader
         Loads maps.
     pictures : Pictures
@@ -49,9 +49,9 @@ class Parts:
     recordings : Recordings
         Records the run.
     movies : Movies
-        Makes movies of it.
+        Renders movies of the run.
     lockstep : Lockstep
-        Lockstep: steps the world for clients.
+        Steps the world for clients.
     work : LoopHost
         Runs blocking jobs in threads.
     """
@@ -67,7 +67,7 @@ class Parts:
     work: LoopHost
 
     def close(self) -> None:
-        """Close the ports, and cancel background jobs."""
+        """Close all ports, and cancel background jobs."""
         self.maps.close()
         self.pictures.close()
         self.recordings.close()
@@ -76,11 +76,12 @@ class Parts:
         self.robot_servers.close()
 
     async def ended(self) -> None:
-        """After `close`: wait until tasks and threads have ended and transports are
-        closed, which takes a few iterations of the loop.
+        """Wait, after `close`, until tasks and threads have ended and transports are
+        closed.
         """
         await self.hub.background.aclose()
         await self.work.ended()
+        # Transports close over a few iterations of the event loop.
         for _ in range(5):
             await asyncio.sleep(0)
 
@@ -120,9 +121,9 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     folders, reading, limits
         See `MapLoader`.
     pictures : Path
-        Folder of pictures and recordings that clients ask for.
+        Folder for pictures and recordings that clients request.
     rotate_logs : callable, optional
-        Begins a new log file; None: the log goes to no file.
+        Function that rotates the log file; None: there is no log file.
     watchdog : float
         See `Lockstep`.
     """

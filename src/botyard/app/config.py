@@ -23,7 +23,7 @@ def read_value(option: Option, value: Any) -> Any:
     Raises
     ------
     ValueError
-        The value is invalid; the text says what was expected and what was found.
+        The value is not valid; the message names the expected and the found value.
     """
     if option.many and option.kind.is_one(value):
         value = [value]
@@ -38,14 +38,14 @@ def read_value(option: Option, value: Any) -> Any:
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """Read a configuration file; returns the raw values by the names of the options'
-    fields.
+    """Read a configuration file; return the raw values by field name.
 
     Raises
     ------
     CommandLineError
-        The file cannot be read, has an option that does not exist, or a value that it
-        cannot have; with the line.
+        The file cannot be read, or contains an unknown option or a value that is not
+        valid;
+        the error names the line.
     """
     known = {
         o.long: o
@@ -58,16 +58,14 @@ def read_config(path: str) -> dict[str, Any]:
         )
         if not isinstance(file.data, dict):
             raise FormatError(
-                "expected options by their long names, for example port: 9000", path, 1
+                "expected options by long name, for example port: 9000", path, 1
             )
 
         values: dict[str, Any] = {}
         for key, value in file.data.items():
             where, option = f"$.{key}", known.get(str(key))
             if option is None:
-                raise file.fail(
-                    where, f"there is no such option{did_you_mean(str(key), known)}"
-                )
+                raise file.fail(where, f"unknown option{did_you_mean(str(key), known)}")
 
             try:
                 read_value(option, value)
@@ -84,7 +82,7 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def world_words() -> dict[str, Option]:
-    """Options that a world file may set, by long names."""
+    """Return the options that a world file may set, by long name."""
     return {o.long: o for o in OPTIONS.values() if o.world}
 
 
@@ -94,24 +92,25 @@ def with_world_options(
     source: str,
     is_given: Callable[[str], bool] = lambda _name: False,
 ) -> RunOptions:
-    """Fill in options that are not given from those of a world file.
+    """Complete the given options with the options of a world file.
 
     Parameters
     ----------
     o : RunOptions
-        The options of the run.
+        Options of the run.
     options : mapping
-        Options of the world file, by long names.
+        Options of the world file, by long name.
     source : str
         Name of the world file, for errors.
     is_given : callable
-        Whether the user has given an option, by the name of its field.
+        Return whether the user has given an option, by field name.
 
     Raises
     ------
     CommandLineError
-        The world file sets an option that it may not set, or an invalid value. Readers
-        of files report the line.
+        The world file sets an option that it must not set, or a value that is not
+        valid.
+        Readers of files report the line.
     """
     words = world_words()
     changes: dict[str, Any] = {}

@@ -1,5 +1,6 @@
-"""Registers, starts and stops all interfaces of a run, built-in ones and those of other
-packages, in the same way.
+"""Registration, start and stop of all interfaces of a run.
+
+Built-in interfaces and interfaces of other packages are treated alike.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ log = logging.getLogger("botyard.interfaces")
 
 
 def _given(o: RunOptions) -> dict[str, dict[str, Any]]:
-    """Options given by ``--interface``, by interface."""
+    """Return the options given by ``--interface``, by interface."""
     return {
         interface.name: given for interface, given in map(parse_choice, o.interface)
     }
 
 
 def _switch(interface: Interface, given: Mapping[str, Any], run: Run) -> Switch:
-    """Make the switch of an interface."""
+    """Return the switch of an interface."""
     if interface.server is not None:
         return interface.server(run, interface)
     options = interface.chosen(given)
@@ -48,13 +49,14 @@ def _switch(interface: Interface, given: Mapping[str, Any], run: Run) -> Switch:
 async def begin_interfaces(
     stack: contextlib.AsyncExitStack, run: Run, rest: Collection[str] = ()
 ) -> Mapping[str, Switch]:
-    """Register all interfaces, and start those that are asked for but for those in
-    `rest`, until the stack is left.
+    """Register all interfaces, and run the selected ones until the stack is closed.
+
+    Interfaces in `rest` are not started.
 
     Raises
     ------
     CommandLineError
-        The interface or an option is unknown.
+        An interface or an option is unknown.
     BotyardError
         A selected interface cannot be started.
     """
@@ -79,10 +81,10 @@ async def begin_interfaces(
                 stack, robot_servers, name, _switch(interface, given.get(name, {}), run)
             )
         except Exception as error:
-            # third-party declarations may raise anything
+            # Third-party declarations may raise any error.
             if name in given:
                 raise
-            log.warning("interface %s is left out: %r", name, error)
+            log.warning("interface %s is not available: %r", name, error)
 
     for name in (*asked, *(n for n in given if n not in BUILT_IN)):
         await _start(robot_servers, name, o)
@@ -95,6 +97,8 @@ def _register(
     name: str,
     switch: Switch,
 ) -> None:
+    """Register an interface, and stop it when the stack closes."""
+
     async def end() -> None:
         with contextlib.suppress(WorldError):
             await robot_servers.switch(name, False)
@@ -104,6 +108,7 @@ def _register(
 
 
 async def _start(robot_servers: RobotServers, name: str, o: RunOptions) -> None:
+    """Start an interface; tolerate a port in use if the interface allows it."""
     try:
         await robot_servers.switch(name, True)
     except PortError as error:

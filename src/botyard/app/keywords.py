@@ -14,7 +14,7 @@ from botyard.errors import ArgumentError, CommandLineError, PortError, did_you_m
 KEYWORDS: Final[Mapping[str, Option]] = {
     o.keyword: o for o in OPTIONS.values() if o.keyword is not None
 }
-"""The keywords of `serve`."""
+"""Options of `serve` by keyword."""
 
 
 def options_of(keywords: Mapping[str, Any]) -> RunOptions:
@@ -23,7 +23,7 @@ def options_of(keywords: Mapping[str, Any]) -> RunOptions:
     Raises
     ------
     ArgumentError
-        A keyword is unknown (with a suggestion), or its value is invalid.
+        A keyword is unknown (with a suggestion), or its value is not valid.
     """
     given: dict[str, Any] = {o.name: o.serve_default for o in KEYWORDS.values()}
     for word, value in keywords.items():
@@ -33,8 +33,10 @@ def options_of(keywords: Mapping[str, Any]) -> RunOptions:
         given[option.name] = option.of(value)
 
     o = RunOptions(
-        **given, noninteractive=True
-    )  # nobody is asked, nothing is opened on a screen
+        **given,
+        noninteractive=True,
+        # A program serves the simulation: no questions and no windows.
+    )
     if o.interface:
         from botyard.app.builtin import with_interfaces
 
@@ -52,16 +54,16 @@ def options_of(keywords: Mapping[str, Any]) -> RunOptions:
 
 
 def _no_keyword(word: str) -> str:
-    """Error text for an unknown keyword."""
+    """Return the error text for an unknown keyword."""
     other = next(
         (o for o in OPTIONS.values() if word in (o.name, o.long.replace("-", "_"))),
         None,
     )
     if other is None:
-        return f"there is no option {word}{did_you_mean(word, KEYWORDS)}"
+        return f"unknown option {word}{did_you_mean(word, KEYWORDS)}"
     if other.keyword is not None:
-        return f'there is no option {word}; did you mean "{other.keyword}"?'
-    return f"{word} is none of its options: {other.instead}"
+        return f'unknown option {word}; did you mean "{other.keyword}"?'
+    return f"{word} is not a keyword: {other.instead}"
 
 
 def in_python(text: str) -> str:
@@ -95,29 +97,29 @@ UNITS: Final[Mapping[str, str]] = {
     "HZ": "Hz",
     "MIB": "MiB",
 }
-"""Units in Python for the placeholders of values in the help text."""
+"""Units in Python by the placeholder of a value in the help text."""
 
 
 def value_words(option: Option) -> str:
-    """Type of a keyword, for the reference."""
+    """Return the type of a keyword, for the reference."""
     unit = UNITS.get((option.metavar or "").strip("[]"), "")
     kind = option.kind.python + (f" ({unit})" if unit else "")
     return f"list of {kind}" if option.many else kind
 
 
 def described(option: Option) -> str:
-    """Description of a keyword, for the reference."""
+    """Return the description of a keyword, for the reference."""
     text = re.sub(r"\s*\[[^\]]*\]$", "", option.help).replace(" Repeatable.", "")
     return option.about or in_python(text)
 
 
 def keyword_default(option: Option) -> Any:
-    """Default value of a keyword."""
+    """Return the default value of a keyword."""
     return not option.serve_default if option.negated else option.serve_default
 
 
 def signature() -> inspect.Signature:
-    """Signature of `serve`, for `help`."""
+    """Return the signature of `serve`, for `help`."""
     words = [
         inspect.Parameter(
             "sim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Simulation"
@@ -134,7 +136,7 @@ def signature() -> inspect.Signature:
 
 
 def parameters() -> str:
-    """Parameter section of the docstring of `serve`."""
+    """Return the Parameters section of the docstring of `serve`."""
     lines = []
     for section in SECTIONS:
         for word, option in KEYWORDS.items():

@@ -1,5 +1,4 @@
-"""Kinds of option values: parsing from command line and files, and validation of Python
-values.
+"""Kinds of option values: parsing of text and files, validation of Python values.
 
 Files and the command line use the units of the option (ms, mm, degrees): `Kind.read`.
 Python uses SI units: `Kind.of`.
@@ -23,24 +22,25 @@ from botyard.units import from_deg, from_mm
 
 
 class RobotChoice(NamedTuple):
-    """A robot asked for: model, and its name if one was given."""
+    """A requested robot: model, and name if one was given."""
 
     model: str
     name: str | None
 
 
 def parse_robot(text: str) -> RobotChoice:
-    """``MODEL`` or ``MODEL:NAME``, split at the last colon.
+    """Parse ``MODEL`` or ``MODEL:NAME``, split at the last colon.
 
     Raises
     ------
     ValueError
-        There is no model; the text says so.
+        The model is missing.
     """
     model, colon, name = text.rpartition(":")
     if (
         not colon or len(model) <= 1 or "/" in name or "\\" in name
-    ):  # no colon, or one of a drive letter
+        # There is no colon, or it belongs to a drive letter or a path.
+    ):
         model, name = text, ""
 
     if not model:
@@ -49,12 +49,12 @@ def parse_robot(text: str) -> RobotChoice:
 
 
 def parse_start(text: str) -> Pose | str:
-    """``X,Y,TH`` in mm and degrees, ``outside``, or ``random``.
+    """Parse ``X,Y,TH`` in mm and degrees, ``outside``, or ``random``.
 
     Raises
     ------
     ValueError
-        It is none of these; the text says so.
+        The text is none of these.
     """
     word = text.strip().lower()
     if word in ("outside", "random"):
@@ -78,20 +78,22 @@ class Kind(ABC):
     """Type in Python, for the reference."""
 
     def is_one(self, value: object) -> bool:
-        """Whether a value stands for a list of it alone, for an option that may be
-        given several times.
+        """Return whether a value stands for a list with this one element.
+
+        For options that may be given several times.
         """
         return False
 
     @abstractmethod
     def of(self, value: object, what: str) -> Any:
-        """Convert a Python value, in SI units, of the keyword `what` to the option's
-        value.
+        """Convert a Python value in SI units to the option's value.
+
+        `what` is the keyword.
 
         Raises
         ------
         ArgumentError
-            The value is invalid.
+            The value is not valid.
         """
 
     def read(self, value: object) -> Any:
@@ -100,14 +102,15 @@ class Kind(ABC):
         Raises
         ------
         ValueError
-            The value is invalid; the text says what was expected and what was found.
+            The value is not valid; the message names the expected and the found value.
         """
         return _without_name(self.of, value)
 
 
 def _without_name(of: Callable[[object, str], Any], value: object) -> Any:
-    """Convert a value, and drop the name from the error, since readers of files add
-    their own.
+    """Convert a value.
+
+    Drop the name from an error, because readers of files add their own.
     """
     try:
         return of(value, "value")
@@ -116,28 +119,28 @@ def _without_name(of: Callable[[object, str], Any], value: object) -> Any:
 
 
 class Flag(Kind):
-    """Yes or no."""
+    """A boolean."""
 
     python = "bool"
 
     def of(self, value: object, what: str) -> bool:
-        """True or False."""
+        """Return True or False."""
         return arguments.flag(value, what)
 
     def read(self, value: object) -> bool:
-        """The same, in YAML's words."""
+        """Return true or false from YAML."""
         if isinstance(value, bool):
             return value
         raise ValueError(f"expected true or false, found {value!r}")
 
 
 class Text(Kind):
-    """A word of any kind: a name, an address, a file."""
+    """Any text: a name, an address, a file."""
 
     python = "str"
 
     def of(self, value: object, what: str) -> str:
-        """A str, or the name of a file."""
+        """Return a str or the name of a file."""
         if isinstance(value, Path):
             return str(value)
         if isinstance(value, str):
@@ -145,7 +148,7 @@ class Text(Kind):
         raise ArgumentError(f"{what}: expected a str, found {arguments.found(value)}")
 
     def read(self, value: object) -> str:
-        """Text, or what stands for itself, such as a number that is a name."""
+        """Return text; a number that serves as a name is accepted."""
         if isinstance(value, (str, int, float)):
             return str(value)
         return super().read(value)  # type: ignore[no-any-return]
@@ -157,9 +160,11 @@ class Whole(Kind):
     Parameters
     ----------
     low, high : int, optional
-        Bounds, which are allowed themselves.
+        Bounds, inclusive.
     unit : float
-        SI units in one of the option's; with it, Python says any number in SI units.
+        Size of the option's unit in SI units; if it is not 1, Python values are numbers
+        in
+        SI units.
     """
 
     def __init__(
@@ -169,9 +174,7 @@ class Whole(Kind):
         self.python = "int" if unit == 1.0 else "float"
 
     def of(self, value: object, what: str) -> Any:
-        """A whole number within bounds; where the option has a unit of its own, what
-        that many SI units are in it.
-        """
+        """Return a whole number within bounds, or a number converted from SI units."""
         if self.unit == 1.0:
             return arguments.whole(value, what, low=self.low, high=self.high)
         low = -math.inf if self.low is None else self.low * self.unit
@@ -179,7 +182,7 @@ class Whole(Kind):
         return arguments.number(value, what, low=low, high=high) / self.unit
 
     def read(self, value: object) -> int:
-        """A whole number in the option's unit."""
+        """Return a whole number in the option's unit."""
         if isinstance(value, str):
             with contextlib.suppress(ValueError):
                 value = int(value)
@@ -191,20 +194,18 @@ class Whole(Kind):
 
 
 class Port(Whole):
-    """A port of TCP; for Python, 0 is any free one."""
+    """A TCP port; in Python, 0 means any free one."""
 
     def __init__(self) -> None:
         super().__init__(1, 65535)
 
     def of(self, value: object, what: str) -> int:
-        """A port, or 0."""
+        """Return a port or 0."""
         return arguments.whole(value, what, low=0, high=65535)
 
 
 class Real(Kind):
-    """A finite number within bounds, which are allowed themselves; but `low` is not
-    with `above`.
-    """
+    """A finite number within inclusive bounds; `above` excludes `low` itself."""
 
     python = "float"
 
@@ -214,13 +215,13 @@ class Real(Kind):
         self.low, self.high, self.above = float(low), float(high), above
 
     def of(self, value: object, what: str) -> float:
-        """The number."""
+        """Return the number."""
         return arguments.number(
             value, what, low=self.low, high=self.high, above=self.above
         )
 
     def read(self, value: object) -> float:
-        """The number, or its text."""
+        """Return the number, also from text."""
         if isinstance(value, str):
             with contextlib.suppress(ValueError):
                 value = float(value)
@@ -229,24 +230,24 @@ class Real(Kind):
 
 
 class OneOf(Kind):
-    """One of some words."""
+    """One of a set of words."""
 
     def __init__(self, *words: str) -> None:
         self.words = words
         self.python = "one of " + ", ".join(f'"{w}"' for w in words)
 
     def of(self, value: object, what: str) -> str:
-        """The word."""
+        """Return the word."""
         return arguments.one_of(value, what, self.words)
 
 
 class RobotText(Kind):
-    """A robot asked for."""
+    """A requested robot."""
 
     python = '"MODEL" or "MODEL:NAME"'
 
     def of(self, value: object, what: str) -> RobotChoice:
-        """Of a text, or a choice."""
+        """Return a robot from text or from a `RobotChoice`."""
         if isinstance(value, RobotChoice):
             return value
         try:
@@ -257,30 +258,30 @@ class RobotText(Kind):
             raise ArgumentError(f"{what}: {error}") from None
 
     def read(self, value: object) -> RobotChoice:
-        """Of a text, or what stands for itself."""
+        """Return a robot from text."""
         return parse_robot(Text().read(value))
 
 
 class StartText(Kind):
-    """Where a robot starts."""
+    """A start pose."""
 
     python = '(x, y, th) in m and rad, "outside" or "random"'
 
     def is_one(self, value: object) -> bool:
-        """A word, or three numbers."""
+        """Return whether a value is a word or three numbers."""
         return isinstance(value, str) or (
             isinstance(value, Sequence)
             and any(isinstance(v, int | float) for v in value)
         )
 
     def of(self, value: object, what: str) -> Pose | str:
-        """A pose or a word."""
+        """Return a pose or a word."""
         if isinstance(value, str):
             return arguments.one_of(value, what, ("outside", "random"))
         return arguments.pose(value, what)
 
     def read(self, value: object) -> Pose | str:
-        """As on the command line: mm, mm, degrees."""
+        """Return a pose from text as on the command line: mm, mm, degrees."""
         return parse_start(Text().read(value))
 
 
@@ -290,7 +291,7 @@ class OptionText(Kind):
     python = '"NAME=VALUE"'
 
     def of(self, value: object, what: str) -> str:
-        """The text, if it has a name."""
+        """Return the text if it has the form NAME=VALUE."""
         text = Text().of(value, what)
         if not text.partition("=")[0].strip().isidentifier() or "=" not in text:
             raise ArgumentError(
@@ -301,8 +302,9 @@ class OptionText(Kind):
 
 
 def named_values(texts: Iterable[str]) -> dict[str, Any]:
-    """The values of texts NAME=VALUE by their names: numbers, lists and so on as in
-    JSON; all else is text.
+    """Return the values of ``NAME=VALUE`` texts by name.
+
+    Values are parsed as JSON (numbers, lists and so on); any other value stays text.
     """
     found: dict[str, Any] = {}
     for text in texts:
@@ -316,12 +318,12 @@ def named_values(texts: Iterable[str]) -> dict[str, Any]:
 
 
 class LimitText(Kind):
-    """Another limit of what a file may ask for."""
+    """A limit for reading files."""
 
     python = '"NAME=NUMBER"'
 
     def of(self, value: object, what: str) -> str:
-        """The text, if there is such a limit."""
+        """Return the text if the limit exists."""
         text = Text().of(value, what)
         try:
             Budget().raised([text])
@@ -334,12 +336,12 @@ class LimitText(Kind):
 
 
 def sequence_of(kind: Kind, value: object, what: str) -> tuple[Any, ...]:
-    """Several values of a kind.
+    """Return several values of a kind.
 
     Raises
     ------
     ArgumentError
-        It is no sequence, or one of them is wrong.
+        `value` is not a sequence, or one element is not valid.
     """
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ArgumentError(f"{what}: expected a list, found {arguments.found(value)}")

@@ -1,5 +1,6 @@
-"""Which option, command or file needs which extra; checked before anything is compiled
-or run. Extras: `botyard.extras`.
+"""Which option, command or file needs which extra (`botyard.extras`).
+
+Checked before anything is compiled or run.
 """
 
 from __future__ import annotations
@@ -17,40 +18,43 @@ OF_OPTIONS: Final[Mapping[str, str]] = {
     "zenoh_router": "zenoh",
     "gantt": "plots",
 }
-"""Extras by the names of parameters of commands (``run``, ``traffic run``); other
-commands say what they need with `require`.
+"""Extras by the names of command parameters (``run``, ``traffic run``).
+
+Other commands call `require`.
 """
 
 
 class Needs:
-    """Collects the extras that a command line needs.
+    """Collector of the extras that a command line needs.
 
     Attributes
     ----------
     wanted : dict
-        For each extra, the options and files that need it.
+        Options and files that need each extra.
     """
 
     def __init__(self) -> None:
         self.wanted: dict[str, list[str]] = {}
 
     def add(self, extra: str, what: str) -> None:
-        """Note that `what` needs `extra`."""
+        """Register that `what` needs `extra`."""
         found = self.wanted.setdefault(extra, [])
         if what not in found:
             found.append(what)
 
     def add_options(self, values: Mapping[str, Any]) -> None:
-        """Add the needs of given options; `values` are those of all parameters, None or
-        False where not given.
+        """Add the extras that the given options need.
+
+        `values` contains all parameters; None or False: not given.
         """
         for name, extra in OF_OPTIONS.items():
             value = values.get(name)
-            if value is not None and value is not False:  # 0 is a port
+            # 0 is a valid value, such as a port.
+            if value is not None and value is not False:
                 self.add(extra, f"--{name.replace('_', '-')}")
 
     def add_file(self, name: str | Path | None) -> None:
-        """Add the needs of reading a map file."""
+        """Add the extra needed to read a map file."""
         if name is None:
             return
         from botyard.formats.registry import formats
@@ -61,13 +65,13 @@ class Needs:
                 self.add(one.extras[suffix], str(name))
 
     def check(self) -> None:
-        """Check that all extras are installed; the error names all that are missing,
-        and the command that installs them.
+        """Check that all extras are installed.
 
         Raises
         ------
         CommandLineError
-            An extra is not installed.
+            Extras are missing; the error lists all of them, and the command to install
+            them.
         """
         absent = missing(self.wanted)
         if absent:
@@ -78,13 +82,12 @@ class Needs:
 
 
 def require(*extras: str, what: str, also: Iterable[str | Path] = ()) -> None:
-    """Check that `extras`, and those for reading the files `also`, are installed for
-    `what`.
+    """Check that `what` has its extras, and the extras needed to read the files `also`.
 
     Raises
     ------
     CommandLineError
-        One is not installed.
+        An extra is not installed.
     """
     needs = Needs()
     for extra in extras:

@@ -1,10 +1,10 @@
-"""The options of a run: declared here once, for the command line, ``--config``,
-`botyard.serve` and the reference.
+"""Options of a run: one declaration for command line, ``--config``, `serve` and
+reference.
 
-The names are those of AMRISim in all its spellings (feature table, area CLI). Each
-field of `RunOptions` says what kind of value it takes, in which section of the help
-text it stands, whether a world may set it, and whether `botyard.serve` has it, under
-which keyword, or what a program says instead.
+The names are AMRISim's in all spellings (feature table, area CLI). Each field of
+`RunOptions` declares the kind of value, the section of the help text, whether a world
+file may set it, and whether `botyard.serve` has it: under which keyword, or what a
+program uses instead.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 ERROR_MODES: Final = ("random_each_update", "random_init", "constant", "none")
 
 MAX_READ_HELP: Final = (
-    "Another limit of what a file may ask for: "
-    f"{', '.join(WHAT)}. The error of a limit says its name. Repeatable."
+    f"Change a limit for reading files: {', '.join(WHAT)}. An "
+    "error names the limit that was exceeded. Repeatable."
 )
 
 WORLD, ROBOTS, TIME, PIONEER = "World", "Robots", "Time and chance", "Pioneer clients"
 ROS, AMBF, PAGE, OPERATION = "ROS", "AMBF's objects", "The page", "Log and operation"
 """Sections of the help text."""
 
-COMMAND_LINE: Final = "the command line alone has it"
-LOGGING: Final = "logging is the program's own"
+COMMAND_LINE: Final = "only on the command line"
+LOGGING: Final = "a program sets up its own logging"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,38 +57,42 @@ class Option:
     Attributes
     ----------
     name : str
-        Name of its field of `RunOptions`.
+        Field of `RunOptions`.
     section : str
-        Its section in the help text and the reference.
+        Section of the help text and the reference.
     flags : tuple of str
-        Its spellings on the command line. None: it is the command's argument.
+        Spellings on the command line; empty: the argument of the command.
     kind : Kind
-        Type of its values.
+        Kind of the values.
     default : object
         Default value.
     many : bool
-        Whether it may be given several times; its value is a tuple then.
+        Whether the option may be repeated; its value is then a tuple.
     world : bool
-        Whether a world file may set it (`botyard.formats.worldoptions`): it describes
-        the world or its pace. Never true for what names a file, an address, a port or a
-        token, opens or closes something, or belongs to the log or the page.
+        Whether a world file may set the option (`botyard.formats.worldoptions`). True
+        for
+        options that describe the world or its pace. Never true for an option that names
+        a
+        file, address, port or token, that opens or closes something, or that concerns
+        the
+        log or the page.
     keyword : str, optional
-        Its keyword of `botyard.serve`.
+        Keyword of `botyard.serve`.
     negated : bool
-        Whether the keyword is the opposite of the option: `page=True` means that
-        ``--no-gui`` is not given.
+        Whether the keyword is the opposite of the option: `page=True` means no
+        ``--no-gui``.
     serve_default : object
-        Its default for `botyard.serve`.
+        Default of the keyword.
     instead : str
-        Without a keyword: what a program uses instead, or why it needs nothing.
+        Alternative for programs if there is no keyword, or why they need none.
     metavar, help : str
-        For the help text.
+        Placeholder and help text.
     about : str
-        Description of the keyword for the reference, where the help text does not fit.
+        Description of the keyword in the reference, if the help text does not fit.
     bare : object
-        Its value when it is given on the command line without one.
+        Value of the option if the command line gives none.
     hidden : bool
-        Whether it is left out of the help text and not allowed in configuration files.
+        Whether the option is missing from the help text and configuration files.
     """
 
     name: str
@@ -110,15 +114,16 @@ class Option:
 
     @property
     def long(self) -> str:
-        """Its long name, as in configuration files."""
+        """Long name, as in configuration files."""
         return next(
             (f[2:].partition("/")[0] for f in self.flags if f.startswith("--")),
             self.name,
         )
 
     def of(self, value: object) -> Any:
-        """Convert a value of the keyword to the option's; None stays None where that is
-        the default.
+        """Convert a value of the keyword to the option's value.
+
+        None stays None if it is the default.
 
         Raises
         ------
@@ -157,10 +162,11 @@ def option(  # noqa: PLR0913 - a parameter for each column of the table of optio
     bare: Any = None,
     hidden: bool = False,
 ) -> Any:
-    """Declare an option of `RunOptions`. `serve`: whether `botyard.serve` has it, or
-    its keyword there; the others are those of `Option`.
+    """Declare an option of `RunOptions`.
 
-    `world` and `serve` have no defaults, so that both are decided for every new option.
+    `serve` is the keyword of `botyard.serve`, True for the name of the field, or False.
+    The other parameters are attributes of `Option`. `world` and `serve` have no
+    defaults, so that both are decided for each new option.
     """
     if default is _UNSET:
         default = () if many else False if isinstance(kind, Flag) else None
@@ -186,23 +192,24 @@ def option(  # noqa: PLR0913 - a parameter for each column of the table of optio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of a run, in the order of the help text. Lengths, times and angles
-    are those of the command line: mm, ms, degrees.
+    """Options of a run, in the order of the help text.
+
+    Lengths, times and angles have the units of the command line: mm, ms, degrees.
     """
 
     @property
     def unattended(self) -> bool:
-        """Whether no user can be asked (CLI-017, CLI-022)."""
+        """Whether there is no user to answer questions (CLI-017, CLI-022)."""
         return self.noninteractive or self.no_gui
 
     def chosen_robots(self, world_has_some: bool) -> Sequence[RobotChoice]:
-        """The robots of the command line; a P3-DX when nobody names any."""
+        """Return the robots of the command line; by default a P3-DX."""
         return self.robots or (
             () if self.factories or world_has_some else (RobotChoice("p3dx", None),)
         )
 
     def reading(self) -> Options:
-        """Options of reading map files."""
+        """Return the options for reading map files."""
         from botyard.formats.base import (
             # what only asks for help need not load the models of worlds
             Options,
@@ -226,7 +233,8 @@ class RunOptions:
         world=False,
         serve=False,
         metavar="FILE",
-        help="Take options from a YAML file, by their long names; what is typed wins.",
+        help="Read options from a YAML file, by long name; options on the "
+        "command line take precedence.",
     )
     print_config: bool = option(
         WORLD,
@@ -234,7 +242,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Print all options as they are in force, and where each comes from, and end.",
+        help="Print all effective options with the origin of each value, and exit.",
     )
     map: str | None = option(
         WORLD,
@@ -245,7 +253,7 @@ class RunOptions:
         serve=False,
         instead="Simulation.load",
         metavar="FILE",
-        help='Map, world or scenario file of any format ("botyard convert --help" lists them), the name of a shipped map, or a ROS topic: '
+        help='Map, world or scenario file of any format (see "botyard convert --help"), the name of a shipped map, or a ROS topic: '
         "ros:/map.",
     )
     stageworld: str | None = option(
@@ -257,7 +265,7 @@ class RunOptions:
         serve=False,
         instead="Simulation.load",
         metavar="FILE",
-        help="World file of Stage: its walls, objects and robots, and nothing else.",
+        help="World file of Stage; only its walls, objects and robots.",
     )
     nomap: bool = option(
         WORLD,
@@ -277,10 +285,10 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="MM",
-        help="Size of map points, pixels, cells or units of drawings whose file "
-        "does not give it. [default: 20 for points]",
-        about="Size of points, pixels, cells or units of drawings of maps that "
-        "are loaded later, whose file does not give it.",
+        help="Size of map points, pixels, cells or drawing units, if the file "
+        "does not define it. [default: 20 for points]",
+        about="Size of points, pixels, cells or drawing units in maps that are "
+        "loaded later, if the file does not define it.",
     )
     max_read: tuple[str, ...] = option(
         WORLD,
@@ -301,7 +309,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="N",
-        help="Lines of a map that are read at a time while the simulation goes on.",
+        help="Number of map lines to read at a time while the simulation runs.",
     )
     points_chunksize: int = option(
         WORLD,
@@ -312,7 +320,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="N",
-        help="The same for points.",
+        help="Number of map points to read at a time while the simulation runs.",
     )
     adf: tuple[str, ...] = option(
         WORLD,
@@ -322,8 +330,8 @@ class RunOptions:
         serve=False,
         instead="Simulation.describe",
         metavar="FILE",
-        help="Put the bodies, joints and sensors of an AMBF description file "
-        "into the world. Repeatable.",
+        help="Add the bodies, joints and sensors of an AMBF description file to "
+        "the world. Repeatable.",
     )
     save_scenario: str | None = option(
         WORLD,
@@ -332,7 +340,7 @@ class RunOptions:
         serve=False,
         instead="Simulation.world",
         metavar="FILE",
-        help="Write the world as it is when the run ends as a scenario, which can be run again.",
+        help="Save the world at the end of the run as a scenario, which can be run again.",
     )
     snapshot: str | None = option(
         WORLD,
@@ -341,7 +349,7 @@ class RunOptions:
         serve=False,
         instead="Simulation.render",
         metavar="FILE",
-        help="Write a picture of the world when the run ends; the suffix says the format.",
+        help="Save a picture of the world at the end of the run; the suffix selects the format.",
     )
     force: bool = option(
         WORLD,
@@ -349,10 +357,9 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Let --snapshot, --save-scenario, --record and "
-        "--record-packets "
-        "replace files that botyard did not write.",
-        about="Let `record` and `record_packets` replace files that botyard did not write.",
+        help="Allow --snapshot, --save-scenario, --record and --record-packets "
+        "to replace files that botyard did not write.",
+        about="Allow `record` and `record_packets` to replace files that botyard did not write.",
     )
 
     # -- Robots
@@ -365,8 +372,8 @@ class RunOptions:
         many=True,
         world=False,
         serve=True,
-        help='Add a robot of this model ("botyard models"), with a name of your choice. Repeatable. [default: p3dx]',
-        about="Add these robots to the world; without a name they get one of their model's.",
+        help='Add a robot of this model (see "botyard models"), optionally with a name. Repeatable. [default: p3dx]',
+        about="Add these robots to the world; by default, a robot is named after its model.",
     )
     factories: tuple[str, ...] = option(
         ROBOTS,
@@ -377,10 +384,10 @@ class RunOptions:
         world=True,
         serve=True,
         metavar="MODEL",
-        help="Make a robot of this model for every client that connects, and "
-        "take it away when the client leaves. Repeatable.",
-        about="Make a robot of this model for every client that connects, and "
-        "take it away when the client leaves.",
+        help="Create a robot of this model for each client that connects; remove "
+        "it when the client leaves. Repeatable.",
+        about="Create a robot of this model for each client that connects; "
+        "remove it when the client leaves.",
     )
     start: tuple[Pose | str, ...] = option(
         ROBOTS,
@@ -392,11 +399,11 @@ class RunOptions:
         serve=True,
         metavar="X,Y,TH|outside|random",
         help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the "
-        "map; or random free places. Repeatable: the nth is of "
-        "the nth robot, the last one also of the rest, who stand beside it.",
-        about="Start pose of the first of `robots`; 2 m outside of the map; or "
-        "random free places. Of several the nth is of the nth "
-        "robot, the last one also of the rest, who stand beside it.",
+        "map; or a random free place. Repeatable: the nth value is for the nth "
+        "robot; the remaining robots stand next to the last one.",
+        about="Start pose of the first of `robots`; 2 m outside of the map; or a "
+        "random free place. Of several values, the nth is for the nth robot; the "
+        "remaining robots stand next to the last one.",
     )
     controller: str | None = option(
         ROBOTS,
@@ -404,7 +411,7 @@ class RunOptions:
         world=True,
         serve=True,
         metavar="NAME",
-        help="Drive robots that no client commands: wander, walk, "
+        help="Controller of all robots that no client commands: wander, walk, "
         "follow, "
         "waypoints, orca, socialforce, "
         "dwa, vfh, purepursuit, or "
@@ -418,7 +425,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="NAME=VALUE",
-        help="An option of that controller: speed=0.4, order=once, points=[[0,0],[4,0]].",
+        help="Option of this controller: speed=0.4, order=once, points=[[0,0],[4,0]]. Repeatable.",
     )
     allow_code: bool = option(
         ROBOTS,
@@ -427,9 +434,8 @@ class RunOptions:
         world=False,
         serve=False,
         instead="Simulation.load",
-        help="Let the map or scenario name controllers as module:name or "
-        "file.py:name, which are "
-        "imported and run: with files you trust.",
+        help="Allow the map or scenario to name controllers as module:name or "
+        "file.py:name, which are imported and run. Only for files that you trust.",
     )
     joystick: str | None = option(
         ROBOTS,
@@ -438,8 +444,8 @@ class RunOptions:
         serve=False,
         instead="robot.electrics.joystick",
         metavar="NAME",
-        help="The keys of this terminal are the joystick of this robot; its "
-        "client reads it, or lets it drive (JOYDRIVE).",
+        help="Use the keys of this terminal as the joystick of this robot; its "
+        "client reads it, or lets the robot drive by it (JOYDRIVE).",
     )
     robot_name: str = option(
         ROBOTS,
@@ -447,7 +453,7 @@ class RunOptions:
         default="AMRISim",
         world=True,
         serve=True,
-        help="Name that robots report to clients; some look for MobileSim.",
+        help="Name that robots report to clients; some clients expect MobileSim.",
     )
     simulate_batteries: bool = option(
         ROBOTS,
@@ -455,7 +461,7 @@ class RunOptions:
         kind=Flag(),
         world=True,
         serve=True,
-        help="Batteries drain, and charge on docks, also of models that do not ask for it.",
+        help="Simulate draining batteries, and charging on docks, for all models.",
     )
     gripper_layout: str = option(
         ROBOTS,
@@ -464,7 +470,7 @@ class RunOptions:
         default="aria",
         world=True,
         serve=True,
-        help="Whose bits the gripper's byte in reports has.",
+        help="Layout of the gripper byte in reports.",
     )
 
     # -- Time and chance
@@ -476,9 +482,9 @@ class RunOptions:
         world=True,
         serve="interval",
         metavar="MS",
-        help="Wall time between two steps. [default: what the world file says, "
-        "else 100; 20 with --ros2 or --zenoh; 5 with --ambf]",
-        about="Wall time between two steps; `sim.dt`, which is real time, if it is not given.",
+        help="Wall time between two steps. [default: as in the world file, "
+        "otherwise 100; 20 with --ros2 or --zenoh; 5 with --ambf]",
+        about="Wall time between two steps; by default `sim.dt`, which is real time.",
     )
     update_sim_time: int | None = option(
         TIME,
@@ -489,7 +495,7 @@ class RunOptions:
         serve=False,
         instead="Simulation(step=…)",
         metavar="MS",
-        help="Simulated time of a step. [default: the update interval]",
+        help="Simulated time per step. [default: the update interval]",
     )
     paused: bool = option(
         TIME,
@@ -497,8 +503,8 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Begin paused, until the page, a client or Resume lets time go on.",
-        about="Begin paused, until `Running.resume`, the page or a client lets time go on.",
+        help="Start paused, until the page, a client or Resume continues.",
+        about="Start paused, until `Running.resume`, the page or a client continues.",
     )
     fast: bool = option(
         TIME,
@@ -515,7 +521,7 @@ class RunOptions:
         world=True,
         serve=True,
         metavar="S",
-        help="End after so much simulated time.",
+        help="End after this simulated time.",
     )
     seed: int | None = option(
         TIME,
@@ -524,7 +530,7 @@ class RunOptions:
         world=True,
         serve=False,
         instead="Simulation(seed=…)",
-        help="Seed of all random draws: same seed, same run. [default: 1]",
+        help="Seed of all random numbers; the same seed gives the same run. [default: 1]",
     )
     sensor_noise: str | None = option(
         TIME,
@@ -533,7 +539,7 @@ class RunOptions:
         world=True,
         serve=False,
         instead="Simulation(sensor_noise=…)",
-        help="Range sensors err like the devices they stand for, or not at all. [default: stock]",
+        help="Noise of range sensors: as of the real devices (stock), or none. [default: stock]",
     )
     odom_error_mode: str | None = option(
         TIME,
@@ -543,8 +549,8 @@ class RunOptions:
         world=True,
         serve=False,
         instead="Simulation(odometry_error=…)",
-        help="When odometry errors are drawn. [default: what the world file "
-        "says, else random_each_update]",
+        help="When odometry errors are drawn. [default: as in the world file, "
+        "otherwise random_each_update]",
     )
     no_error: bool = option(
         TIME,
@@ -554,7 +560,7 @@ class RunOptions:
         world=True,
         serve=False,
         instead='Simulation(odometry_error="none")',
-        help="The same as --odom-error-mode none.",
+        help="Same as --odom-error-mode none.",
     )
     threads: int | None = option(
         TIME,
@@ -563,7 +569,7 @@ class RunOptions:
         world=True,
         serve=False,
         instead="Simulation(threads=…)",
-        help="Threads for many lasers at once; results do not depend on it. [default: 1]",
+        help="Number of threads for laser scans; it does not change the results. [default: 1]",
     )
 
     # -- Pioneer clients
@@ -576,8 +582,9 @@ class RunOptions:
         default=8101,
         world=False,
         serve=True,
-        help="TCP port of the first robot; the others follow.",
-        about="TCP port of the first robot; the others follow. 0: each gets any free port.",
+        help="TCP port of the first robot; the other robots use the next ports.",
+        about="TCP port of the first robot; the other robots use the next ports. "
+        "0: any free port for each robot.",
     )
     bind_to_address: str = option(
         PIONEER,
@@ -587,7 +594,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="ADDRESS",
-        help="Listen on this address only; 0.0.0.0 is all.",
+        help="Listen on this address only; 0.0.0.0: on all.",
     )
     ignore_command: tuple[int, ...] = option(
         PIONEER,
@@ -598,7 +605,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="N",
-        help="Drop Pioneer command number N. Repeatable.",
+        help="Ignore Pioneer command number N. Repeatable.",
     )
     warn_unsupported_commands: bool = option(
         PIONEER,
@@ -607,7 +614,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Log every unsupported command, not only the first of each number.",
+        help="Log each unsupported command, not only the first one of each number.",
     )
     compat: str | None = option(
         PIONEER,
@@ -616,8 +623,8 @@ class RunOptions:
         world=False,
         serve=False,
         instead="Simulation(range_step=…)",
-        help="Also copy habits of the original: look for another port when one "
-        "is taken, round ranges to --resolution.",
+        help="Also copy habits of the original: use the next port if one is in "
+        "use, round ranges to --resolution.",
     )
     srisim_compat: bool = option(
         PIONEER,
@@ -626,7 +633,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Obey the old SRIsim commands 62 (end) and 66–69 (move the robot).",
+        help="Accept the old SRIsim commands 62 (end) and 66–69 (move the robot).",
     )
     no_srisim_laser_compat: bool = option(
         PIONEER,
@@ -635,9 +642,8 @@ class RunOptions:
         kind=Flag(),
         world=True,
         serve=True,
-        help="Commands 35–38 are those of real robots (analogue port, "
-        "gripper), "
-        "not of old simulated lasers.",
+        help="Treat commands 35–38 as on real robots (analogue port, gripper), "
+        "not as commands of old simulated lasers.",
     )
     read_only: bool = option(
         PIONEER,
@@ -645,8 +651,8 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Clients drive their robots and read everything, but the world "
-        "stays as it is: no maps, poses, robots, pauses, ends, files.",
+        help="Let clients drive their robots and read everything, but not change "
+        "the world: no maps, poses, robots, pauses, ends or files.",
     )
     allow_client_exit: bool = option(
         PIONEER,
@@ -654,7 +660,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Obey clients on other machines too when they ask for the end of the simulation.",
+        help="Also let clients on other computers end the simulation.",
     )
     no_network_discovery: bool = option(
         PIONEER,
@@ -665,8 +671,8 @@ class RunOptions:
         serve="discovery",
         negated=True,
         serve_default=True,
-        help="Do not answer programs that look for robots in the network (UDP port 30718).",
-        about="Answer programs that look for robots in the network (UDP port 30718).",
+        help="Do not answer programs that search for robots in the network (UDP port 30718).",
+        about="Answer programs that search for robots in the network (UDP port 30718).",
     )
     mdns: bool = option(
         PIONEER,
@@ -683,7 +689,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="FOLDER",
-        help="Clients may load maps from this folder too. Repeatable.",
+        help="Also let clients load maps from this folder. Repeatable.",
     )
     job_time: float = option(
         PIONEER,
@@ -693,8 +699,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="S",
-        help="A map that a client or the page loads, or a picture that it asks "
-        "for, may take so long.",
+        help="Time limit of loading a map, or drawing a picture, for a client or the page.",
     )
     job_memory: int = option(
         PIONEER,
@@ -704,7 +709,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="MIB",
-        help="It may take so much memory, where the system can see to that (Linux).",
+        help="Memory limit of such a job (Linux).",
     )
 
     # -- ROS
@@ -715,7 +720,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Be a ROS 1 node at the master of ROS_MASTER_URI.",
+        help="Connect to the ROS 1 master at ROS_MASTER_URI.",
     )
     ros_master: str | None = option(
         ROS,
@@ -723,7 +728,8 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="URI|embedded",
-        help="The same, at this master; embedded: a master in the simulator (embedded:PORT).",
+        help="Connect to this ROS 1 master; embedded: start a master in the "
+        "simulator (embedded:PORT).",
     )
     ros_names: str = option(
         ROS,
@@ -732,8 +738,8 @@ class RunOptions:
         default="default",
         world=True,
         serve=True,
-        help="Names of topics, services and frames: /<robot>/…, those of Nav2's "
-        "bring-up, or those of another program.",
+        help="Names of topics, services and frames: /<robot>/…, as in Nav2's "
+        "bring-up, or as in another program.",
     )
     ros_frames: str | None = option(
         ROS,
@@ -742,7 +748,7 @@ class RunOptions:
         world=True,
         serve=True,
         help="Frames and transforms of each robot in its namespace (plain), or "
-        "/tf and frames <robot>/… for all. [default: as the names]",
+        "/tf and frames <robot>/… for all (prefixed). [default: by --ros-names]",
         about="Frames and transforms of each robot in its namespace (plain), or "
         "/tf and frames ``<robot>/…`` for all (prefixed).",
     )
@@ -753,8 +759,8 @@ class RunOptions:
         default="none",
         world=True,
         serve=True,
-        help="Who locates robots in the map: botyard, by their true poses, or a "
-        "program such as AMCL or slam_toolbox (none).",
+        help="Source of the robots' map pose: botyard, from the true poses, or "
+        "another program such as AMCL or slam_toolbox (none).",
     )
     ros_map: str | None = option(
         ROS,
@@ -763,7 +769,7 @@ class RunOptions:
         world=True,
         serve=True,
         help="Publish the map, or leave it to a map_server. [default: on; with "
-        "names nav2 only with --localization truth]",
+        "--ros-names nav2 only with --localization truth]",
         about="Publish the map, or leave it to a map_server.",
     )
     ros_time: str | None = option(
@@ -772,8 +778,8 @@ class RunOptions:
         kind=OneOf("sim", "wall"),
         world=True,
         serve=True,
-        help="Stamps of messages: simulated time, with /clock, or wall time. "
-        "[default: sim; wall with names amrisim and rosaria]",
+        help="Time stamps of messages: simulated time, with /clock, or wall "
+        "time. [default: sim; wall with --ros-names amrisim or rosaria]",
     )
     scan_rate: float | None = option(
         ROS,
@@ -782,11 +788,9 @@ class RunOptions:
         world=True,
         serve=True,
         metavar="HZ",
-        help="Scans of lasers and readings of sonar are published so many times "
-        "a second of simulated time; 0 is in every step. "
-        "[default: what their models say, else 0]",
-        about="Scans of lasers and readings of sonar are published so many times "
-        "a second of simulated time; 0: in every step.",
+        help="Publishing rate of laser scans and sonar readings, in simulated "
+        "time; 0: each step. [default: by robot model, otherwise 0]",
+        about="Publishing rate of laser scans and sonar readings, in simulated time; 0: each step.",
     )
     ros_wait: bool = option(
         ROS,
@@ -794,8 +798,8 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Wait for a ROS master that is not there, also when noninteractive.",
-        about="Wait for a ROS master that is not there. Otherwise that is an error.",
+        help="Wait for a missing ROS master, even with --noninteractive.",
+        about="Wait for a missing ROS master, instead of raising an error.",
     )
     ros2: bool = option(
         ROS,
@@ -803,7 +807,8 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Be a ROS 2 node (DDS), in the domain and range that ROS_DOMAIN_ID … say.",
+        help="Join ROS 2 over DDS, in the domain and range given by "
+        "ROS_DOMAIN_ID and other variables.",
     )
     zenoh: bool = option(
         ROS,
@@ -811,7 +816,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Be a ROS 2 node over Zenoh (rmw_zenoh), by the router at localhost:7447.",
+        help="Join ROS 2 over Zenoh (rmw_zenoh), through the router at localhost:7447.",
     )
     zenoh_router: bool = option(
         ROS,
@@ -819,7 +824,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="The same, and be that router: no rmw_zenohd is needed.",
+        help="Join ROS 2 over Zenoh and act as its router: no rmw_zenohd is needed.",
     )
     rosbridge: int | None = option(
         ROS,
@@ -830,8 +835,7 @@ class RunOptions:
         metavar="[PORT]",
         bare=9090,
         help="Serve the rosbridge protocol (roslibpy, roslib, Foxglove) over "
-        "WebSockets; no ROS is needed. "
-        "[port 9090 if none is given; 0: any free port]",
+        "WebSockets; needs no ROS. [default port: 9090; 0: any free port]",
         about="Port of the rosbridge protocol over WebSockets (usually 9090); 0: any free port.",
     )
     rosbridge_token: str | None = option(
@@ -840,9 +844,8 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="TEXT",
-        help="Clients of rosbridge must show this token: "
-        "ws://host:9090/?token=TEXT. "
-        "Pages of any site may come with it.",
+        help="Token that rosbridge clients must send: "
+        "ws://host:9090/?token=TEXT. With it, pages of any site may connect.",
     )
     foxglove: int | None = option(
         ROS,
@@ -853,8 +856,7 @@ class RunOptions:
         metavar="[PORT]",
         bare=8765,
         help="Serve Foxglove and Lichtblick: topics, transforms, parameters and "
-        "services; no ROS is needed. "
-        "[port 8765 if none is given; 0: any free port]",
+        "services; needs no ROS. [default port: 8765; 0: any free port]",
         about="Port of Foxglove's WebSocket protocol (usually 8765); 0: any free port.",
     )
     foxglove_token: str | None = option(
@@ -863,9 +865,8 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="TEXT",
-        help="Clients of --foxglove must show this token: "
-        "ws://host:8765/?token=TEXT. "
-        "Pages of any site may come with it.",
+        help="Token that clients of --foxglove must send: "
+        "ws://host:8765/?token=TEXT. With it, pages of any site may connect.",
     )
     ros_domain_id: int | None = option(
         ROS,
@@ -874,7 +875,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="N",
-        help="The same, instead of ROS_DOMAIN_ID.",
+        help="Join this ROS 2 domain, instead of ROS_DOMAIN_ID.",
     )
     ros_distro: str | None = option(
         ROS,
@@ -883,7 +884,7 @@ class RunOptions:
         world=False,
         serve=True,
         help="ROS 2 distribution of the peers. [default: ROS_DISTRO, or jazzy; "
-        "iron and later understand each other]",
+        "iron and later are compatible]",
     )
     cmd_vel_timeout: float = option(
         ROS,
@@ -893,7 +894,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="S",
-        help="A robot stops after so much simulated time without cmd_vel; 0 is never.",
+        help="Stop a robot after this simulated time without cmd_vel; 0: never.",
     )
 
     # -- AMBF's objects
@@ -903,9 +904,8 @@ class RunOptions:
         kind=OneOf("master", "1.0", "2.0"),
         world=False,
         serve=True,
-        help="Offer robots and the world as objects of AMBF, by this "
-        "generation "
-        "of its messages; over ROS 1 if nothing else is said.",
+        help="Offer robots and the world as AMBF objects, with this generation "
+        "of messages; by default over ROS 1.",
     )
     ambf_watchdog: float = option(
         AMBF,
@@ -915,8 +915,8 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="S",
-        help="Without a command from the client that steps the world, it runs "
-        "free again after so long; 0 is never.",
+        help="Time without a command from the client that steps the world, after "
+        "which it runs freely again; 0: never.",
     )
     ambf_port: int = option(
         AMBF,
@@ -926,8 +926,8 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="N",
-        help="Where clients without ROS (botyard.clients.ambf) find AMBF's "
-        "objects; 0: any free port, -1: nowhere.",
+        help="Port of AMBF objects for clients without ROS "
+        "(botyard.clients.ambf); 0: any free port, -1: none.",
     )
     ambf_namespace: str | None = option(
         AMBF,
@@ -935,7 +935,7 @@ class RunOptions:
         world=True,
         serve=True,
         metavar="NAME",
-        help="In front of the names of all of AMBF's topics.",
+        help="Prefix of all AMBF topics.",
     )
     ambf_min_freq: float | None = option(
         AMBF,
@@ -945,10 +945,8 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="HZ",
-        help="Rate of AMBF's states while nobody commands the "
-        "object. "
-        "[default: "
-        "50, or what its description says]",
+        help="Rate of AMBF states before the first command to an object. "
+        "[default: 50, or as in its description]",
     )
     ambf_max_freq: float | None = option(
         AMBF,
@@ -958,7 +956,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="HZ",
-        help="The same from the first command on. [default: 1000]",
+        help="Rate of AMBF states after the first command to an object. [default: 1000]",
     )
 
     # -- The page
@@ -971,7 +969,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Never ask or open anything; a map (or --nomap) must be given.",
+        help="Ask no questions and open no windows; requires a map or --nomap.",
     )
     no_gui: bool = option(
         PAGE,
@@ -981,7 +979,7 @@ class RunOptions:
         world=False,
         serve="page",
         negated=True,
-        help="Run without the page (implies --noninteractive).",
+        help="Do not serve the page (implies --noninteractive).",
         about="Serve the page.",
     )
     history: float = option(
@@ -992,8 +990,8 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="MINUTES",
-        help="Keep the last minutes of simulated time, to look back at on the "
-        "page and to go on from; 0: keep none.",
+        help="Keep the last minutes of simulated time, to view on the page and "
+        "to continue from; 0: none.",
     )
     gui_port: int | None = option(
         PAGE,
@@ -1002,8 +1000,8 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="PORT",
-        help="Port of the page. [default: 8100, or the next one that is free]",
-        about="Port of the page; 0 is any free one. None: 8100, or the next one that is free.",
+        help="Port of the page. [default: 8100, or the next free one]",
+        about="Port of the page; 0: any free one. None: 8100, or the next free one.",
     )
     gui_address: str = option(
         PAGE,
@@ -1012,7 +1010,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="ADDRESS",
-        help="Serve the page on this address only; 0.0.0.0 is all, for people on other machines.",
+        help="Serve the page on this address only; 0.0.0.0: on all, for other computers.",
     )
     gui_host: tuple[str, ...] = option(
         PAGE,
@@ -1021,7 +1019,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="NAME",
-        help="A name of this machine under which browsers may ask for the page. Repeatable.",
+        help="Host name of this computer under which browsers may open the page. Repeatable.",
     )
     gui_token: str | None = option(
         PAGE,
@@ -1029,9 +1027,8 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="TOKEN|off",
-        help="The secret that the page's address ends with; off, on this "
-        "machine "
-        "only, asks for none. [default: random]",
+        help="Secret token at the end of the page's URL; off: none, only on this "
+        "computer. [default: random]",
     )
     no_browser: bool = option(
         PAGE,
@@ -1047,7 +1044,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Ask in the page for map and robots, as botyard without a map does in a terminal.",
+        help="Ask for map and robots on the page, like botyard without a map in a terminal.",
     )
     fullscreen_gui: bool = option(
         PAGE,
@@ -1058,7 +1055,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Show the page in a window of its own, full screen.",
+        help="Show the page in its own window, full screen.",
     )
     maximize_gui: bool = option(
         PAGE,
@@ -1069,7 +1066,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Show the page in a window of its own, maximised.",
+        help="Show the page in its own window, maximised.",
     )
     minimize_gui: bool = option(
         PAGE,
@@ -1080,7 +1077,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Show the page in a window of its own, minimised.",
+        help="Show the page in its own window, minimised.",
     )
     lite_graphics: bool = option(
         PAGE,
@@ -1089,7 +1086,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="The page draws less: no grid, no filled fields, no trails.",
+        help="Draw less on the page: no grid, no filled fields, no trails.",
     )
     no_graphics: bool = option(
         PAGE,
@@ -1100,7 +1097,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="The page does not draw the world; lists, values and log are there.",
+        help="Do not draw the world on the page, only lists, values and log.",
     )
 
     # -- Log and operation
@@ -1111,11 +1108,9 @@ class RunOptions:
         world=False,
         serve="interfaces",
         metavar="NAME[:OPTION=VALUE,…]",
-        help='Start an interface, with its options: one of botyard ("botyard interfaces" lists them) or of another package. Repeatable.',
-        about="Start these interfaces, with their options: of "
-        "botyard "
-        "(`botyard "
-        "interfaces` lists them) or of other packages.",
+        help='Start an interface of botyard or another package (see "botyard interfaces"), with its options. Repeatable.',
+        about="Start these interfaces of botyard or other packages (see `botyard "
+        "interfaces`), with their options.",
     )
     cwd: str | None = option(
         OPERATION,
@@ -1135,7 +1130,7 @@ class RunOptions:
         serve=False,
         instead=LOGGING,
         metavar="FILE",
-        help="Write the log to a file instead of to stderr.",
+        help="Write the log to a file instead of stderr.",
     )
     log_file_max_size: int | None = option(
         OPERATION,
@@ -1146,8 +1141,8 @@ class RunOptions:
         serve=False,
         instead=LOGGING,
         metavar="BYTES",
-        help="Begin a new log file at this size, keeping five old ones; 0 is "
-        "never. [default: 5 MB when noninteractive]",
+        help="Rotate the log file at this size, keeping five old ones; 0: never. "
+        "[default: 5 MB with --noninteractive]",
     )
     log_format: str = option(
         OPERATION,
@@ -1157,7 +1152,7 @@ class RunOptions:
         world=False,
         serve=False,
         instead=LOGGING,
-        help="Lines of the log as text, as HTML, or as JSON objects, one a line.",
+        help="Format of the log: text, HTML, or JSON lines.",
     )
     html: bool = option(
         OPERATION,
@@ -1167,7 +1162,7 @@ class RunOptions:
         world=False,
         serve=False,
         instead=LOGGING,
-        help="The same as --log-format html.",
+        help="Same as --log-format html.",
     )
     less_verbose: bool = option(
         OPERATION,
@@ -1187,7 +1182,7 @@ class RunOptions:
         world=False,
         serve=False,
         instead=LOGGING,
-        help="Log more.",
+        help="Log debug messages as well.",
     )
     log_timing_stats: float | None = option(
         OPERATION,
@@ -1198,7 +1193,7 @@ class RunOptions:
         serve=True,
         metavar="[S]",
         bare=30.0,
-        help="Log how well time is kept, every so many seconds. [30 if no number is given]",
+        help="Log timing statistics at this period. [default period: 30]",
     )
     metrics_port: int | None = option(
         OPERATION,
@@ -1207,8 +1202,8 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="N",
-        help="Answer /metrics (Prometheus) and /healthz on this port too; the "
-        "page answers them on its own. 0: any free port.",
+        help="Also serve /metrics (Prometheus) and /healthz on this port; the "
+        "page serves them on its own. 0: any free port.",
     )
     daemonize: bool = option(
         OPERATION,
@@ -1217,7 +1212,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Go on in the background, without a terminal; the command ends when "
+        help="Run in the background, without a terminal; the command ends when "
         "the simulator is ready. Implies --noninteractive.",
     )
     no_crash_handler: bool = option(
@@ -1229,8 +1224,8 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Do not turn faults of the program into an entry of the log and "
-        "status 236; Python's own trace is printed.",
+        help="Do not turn internal errors into a log entry and status 236; print "
+        "Python's own trace instead.",
     )
     no_crash_debug: bool = option(
         OPERATION,
@@ -1239,7 +1234,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Leave no traces of all threads at fatal signals.",
+        help="Do not write stack traces of all threads on fatal signals.",
     )
     no_crash_restart: bool = option(
         OPERATION,
@@ -1248,7 +1243,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Do not start a noninteractive simulator again when it dies.",
+        help="Do not restart an unattended simulator when it dies.",
     )
     state_file: str | None = option(
         OPERATION,
@@ -1256,9 +1251,8 @@ class RunOptions:
         world=False,
         serve=False,
         metavar="FILE",
-        help="Where a noninteractive simulator keeps what it needs to be "
-        "started "
-        "again. [default: beside the log, or a temporary file]",
+        help="File for the state that an unattended simulator needs for a "
+        "restart. [default: next to the log, or a temporary file]",
     )
     restarting_after_crash: bool = option(
         OPERATION,
@@ -1267,8 +1261,8 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help="Go on with what --state-file tells, and let clients know; a "
-        "simulator that is started again gets this.",
+        help="Continue from the state in --state-file, and notify clients; a "
+        "restarted simulator receives this option.",
     )
     log_packets_received: bool = option(
         OPERATION,
@@ -1277,7 +1271,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Log every packet that clients send.",
+        help="Log each packet that clients send.",
     )
     log_movement_sent: bool = option(
         OPERATION,
@@ -1286,7 +1280,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Log position and speed of every report.",
+        help="Log the position and speed in each report.",
     )
     record_packets: str | None = option(
         OPERATION,
@@ -1294,14 +1288,10 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="FILE",
-        help="Record all bytes between clients and robots, also in "
-        "recordings "
-        "(--record); botyard packets "
-        "FILE prints them in words, "
-        "and plays them (--play).",
-        about="Record all bytes between clients and robots, also in "
-        "recordings; "
-        "``botyard packets FILE`` prints and plays them.",
+        help="Record all bytes between clients and robots, also in recordings "
+        "(--record); botyard packets FILE prints or replays them (--play).",
+        about="Record all bytes between clients and robots, also in recordings; "
+        "``botyard packets FILE`` prints or replays them.",
     )
     record: str | None = option(
         OPERATION,
@@ -1309,8 +1299,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="FILE",
-        help="Record the run to an MCAP file, for Foxglove, PlotJuggler and ros2 "
-        "bag, and to be repeated.",
+        help="Record the run to an MCAP file, for Foxglove, PlotJuggler, ros2 bag, and replay.",
     )
     record_topic: tuple[str, ...] = option(
         OPERATION,
@@ -1319,10 +1308,11 @@ class RunOptions:
         world=False,
         serve="record_topics",
         metavar="PATTERN",
-        help="Record the topics that fit, such as /bob/*, and start their sensors. Repeatable. "
-        "[default: odometry, poses, commands, transforms, map, log, scans that somebody reads]",
-        about="Record the topics that fit, such as ``/bob/*``, and start their "
-        "sensors, instead of the usual ones.",
+        help="Record the matching topics, such as /bob/*, and start their "
+        "sensors. Repeatable. [default: odometry, poses, commands, transforms, "
+        "map, log, scans with a subscriber]",
+        about="Record the matching topics, such as ``/bob/*``, and start their "
+        "sensors, instead of the default topics.",
     )
     record_robot: tuple[str, ...] = option(
         OPERATION,
@@ -1331,8 +1321,8 @@ class RunOptions:
         world=False,
         serve="record_robots",
         metavar="PATTERN",
-        help="Record the robots whose names fit. Repeatable. [default: all]",
-        about="Record the robots whose names fit; all if there is no pattern.",
+        help="Record the robots with matching names. Repeatable. [default: all]",
+        about="Record the robots with matching names; all if there is no pattern.",
     )
     record_rate: float | None = option(
         OPERATION,
@@ -1341,8 +1331,8 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="HZ",
-        help="Most messages of a topic for each simulated second; 0: one for each step. "
-        "[default: transforms 3, odometry and poses 1, else 10]",
+        help="Maximum rate of a topic, in simulated time; 0: each step. "
+        "[default: transforms 3, odometry and poses 1, otherwise 10]",
     )
     record_split: float | None = option(
         OPERATION,
@@ -1351,7 +1341,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="MB",
-        help="Begin another file after so many megabytes.",
+        help="Start a new file after this many megabytes.",
     )
     record_split_time: float | None = option(
         OPERATION,
@@ -1360,7 +1350,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="S",
-        help="Begin another file after so much simulated time.",
+        help="Start a new file after this simulated time.",
     )
     record_last: float | None = option(
         OPERATION,
@@ -1369,11 +1359,10 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="S",
-        help="Keep only so much simulated time in memory; the page and ROS save "
-        "it, and a robot that stalls (--record-on-stall).",
-        about="Keep only so much simulated time in memory, until "
-        "`SaveRecording` "
-        "or a robot that stalls saves it.",
+        help="Keep only this simulated time in memory; saved through the page, "
+        "ROS, or a stalled robot (--record-on-stall).",
+        about="Keep only this simulated time in memory, until `SaveRecording` or "
+        "a stalled robot saves it.",
     )
     record_on_stall: bool = option(
         OPERATION,
@@ -1381,8 +1370,8 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=True,
-        help="Save what --record-last keeps two seconds after a robot has stalled.",
-        about="Save what `record_last` keeps two seconds after a robot has stalled.",
+        help="Save the recording of --record-last two seconds after a robot has stalled.",
+        about="Save the recording of `record_last` two seconds after a robot has stalled.",
     )
     json: bool = option(
         OPERATION,
@@ -1390,7 +1379,7 @@ class RunOptions:
         kind=Flag(),
         world=False,
         serve=False,
-        help='Print the line that says "ready" as one JSON object.',
+        help='Print the "ready" line as one JSON object.',
     )
     supervisor: int | None = option(
         OPERATION, "--supervisor", kind=Whole(), world=False, serve=False, hidden=True
@@ -1398,7 +1387,7 @@ class RunOptions:
 
 
 def _declared() -> dict[str, Option]:
-    """What is declared of each option, by the names of fields."""
+    """Return the declarations of all options, by field name."""
     found = {}
     for one in fields(RunOptions):
         about: dict[str, Any] = dict(one.metadata["option"])
@@ -1411,10 +1400,10 @@ def _declared() -> dict[str, Option]:
 
 
 OPTIONS: Final[Mapping[str, Option]] = _declared()
-"""All options, by the names of their fields, in the order of the help text."""
+"""All options by field name, in the order of the help text."""
 
 SECTIONS: Final = (WORLD, ROBOTS, TIME, PIONEER, ROS, AMBF, PAGE, OPERATION)
-"""In the order of the help text."""
+"""Sections in the order of the help text."""
 
 
 __all__ = [

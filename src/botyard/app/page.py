@@ -1,4 +1,4 @@
-"""`Page`: serves the page of a run."""
+"""`Page`: the browser page of a run."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ from botyard.servers.web.page import PageServer, new_token
 from botyard.version import __version__
 
 STATIC: Final = Path(__file__).parents[1] / "ui" / "static"
-"""The built page."""
+"""Folder of the built page."""
 
 
 class Page:
-    """The page of a run, which can be stopped and started; it keeps its port and its
-    tokens.
+    """Browser page of a run.
+
+    It can be stopped and started, and keeps its port and tokens.
 
     Parameters
     ----------
     parts : Parts
         The simulator.
     o : RunOptions
-        Addresses, tokens, what is drawn.
+        Options: addresses, tokens, graphics.
     kept : sequence
-        Port and tokens that the page had before the simulator was started again.
+        Port and tokens of the page before a restart.
 
     Attributes
     ----------
     desk : PageRequests
-        Carries out what viewers ask for.
+        Handler of viewers' requests.
     """
 
     def __init__(self, parts: Parts, o: RunOptions, kept: Sequence[Any] = ()) -> None:
@@ -65,7 +66,7 @@ class Page:
             graphics=graphics,
         )
         missing = missing_folders()
-        # who is noninteractive has ended before
+        # An unattended run has already ended with an error.
         if missing:
             self.desk.question = Question("; ".join(missing), ExitCode.MODELS_MISSING)
         self._server = PageServer(
@@ -96,13 +97,15 @@ class Page:
         return self._server.address[1], self._full, self._audience
 
     async def start(self) -> None:
-        """Serve: on the port that was asked for; else on the one that it had before, if
-        that is free, or any that is.
+        """Serve the page.
+
+        It uses the requested port; otherwise its previous port, if it is free;
+        otherwise any free one.
 
         Raises
         ------
         PortError
-            It cannot have its port.
+            The requested port is in use.
         """
         o, before = self._o, self._port
         if before is None or (o.gui_port is not None and o.gui_port != before):
@@ -117,7 +120,8 @@ class Page:
         history = self._parts.hub.sim.history
         self._has_history = (
             bool(o.history) and not history.is_on
-        )  # a program may have its own
+            # The program may already keep a history of its own.
+        )
         if self._has_history:
             history.keep(minutes=o.history)
 
@@ -129,6 +133,7 @@ class Page:
 
 
 def _token(o: RunOptions) -> str:
+    """Return the token for viewers with control; empty: none is required."""
     return "" if o.gui_token == "off" else o.gui_token or new_token()
 
 

@@ -11,6 +11,7 @@ from botyard.names import shown
 
 
 def _row(interface: Interface) -> tuple[str, ...]:
+    """Return the row of an interface."""
     wish = WISHES.get(interface.name)
     started = "yes" if wish is not None and wish.is_asked(RunOptions()) else "no"
     carrier = {"own": "its own servers"}.get(
@@ -27,13 +28,15 @@ def _row(interface: Interface) -> tuple[str, ...]:
 
 
 def interface_rows(built_in: bool = False) -> list[tuple[str, ...]]:
-    """Of each interface: name, carrier, usual port, whether a run starts it by itself
-    (or the command that runs it), what it lacks, about.
+    """Return a row for each interface.
+
+    Columns: name, carrier, usual port, whether a run starts it by default (or the
+    command that runs it), missing parts, description.
 
     Parameters
     ----------
     built_in : bool
-        Those of the package alone.
+        Only interfaces of this package.
     """
     rows = []
     for name in (
@@ -44,14 +47,14 @@ def interface_rows(built_in: bool = False) -> list[tuple[str, ...]]:
         try:
             rows.append(_row(find_interface(name)))
         except WorldError as error:
-            # a package that cannot be loaded: the others are listed all the same
+            # A package that cannot be loaded must not hide the others.
             rows.append((name, "", "", "no", shown(str(error), 200), ""))
 
     return rows
 
 
 def option_rows(name: str) -> list[tuple[str, ...]]:
-    """Of each option of an interface: name, value, default, meaning.
+    """Return a row for each option of an interface: name, value, default, description.
 
     Raises
     ------

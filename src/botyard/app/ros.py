@@ -1,6 +1,4 @@
-"""`RosInterfaces`: the ROS interfaces of a run, which can be turned on and off while
-the simulator runs.
-"""
+"""`RosInterfaces`: ROS interfaces of a run, which can be switched at any time."""
 
 from __future__ import annotations
 
@@ -42,20 +40,20 @@ if TYPE_CHECKING:
 DEFAULT_MASTER = "http://localhost:11311"
 
 MAX_URI = 200
-"""Longest address in a message, characters."""
+"""Maximum length of a URI in a message, characters."""
 
 log = logging.getLogger("botyard.ros")
 
 
 class RosInterfaces:
-    """Makes the graph and its transports when they are first switched on.
+    """ROS interfaces; the graph and its transports are created on first use.
 
     Parameters
     ----------
     parts : Parts
         The simulator.
     o : RunOptions
-        Names, times, addresses.
+        Options: names, time stamps, addresses.
     """
 
     def __init__(self, parts: Parts, o: RunOptions) -> None:
@@ -74,30 +72,30 @@ class RosInterfaces:
         self._rosbridge: tuple[Rosbridge, RosbridgePump] | None = None
         self._foxglove: tuple[Foxglove, FoxglovePump] | None = None
 
-    # -- what turns them on and off
+    # -- switches
 
     def ros1_switch(self, interface: Interface) -> Switch:
-        """ROS 1."""
+        """Return the switch of ROS 1."""
         about = f"ROS 1 (TCPROS), master {self._master_name()}"
         return Switch(
             about, False, self.begin_ros1, self.stop_ros1, self._master_problem
         )
 
     def master_switch(self, interface: Interface) -> Switch:
-        """A master of our own."""
+        """Return the switch of the embedded ROS 1 master."""
         about = f"{interface.about}, port {self._master_port()}"
         return Switch(about, False, self.start_master, self.stop_master)
 
     def ros2_switch(self, interface: Interface) -> Switch:
-        """ROS 2 over DDS."""
+        """Return the switch of ROS 2 over DDS."""
         return Switch(interface.about, False, self.start_ros2, self.stop_ros2)
 
     def zenoh_switch(self, interface: Interface) -> Switch:
-        """ROS 2 over Zenoh."""
+        """Return the switch of ROS 2 over Zenoh."""
         return Switch(interface.about, False, self.start_zenoh, self.stop_zenoh)
 
     def rosbridge_switch(self, interface: Interface) -> Switch:
-        """Clients of the rosbridge protocol."""
+        """Return the switch of the rosbridge protocol."""
 
         async def start() -> None:
             await self.start_rosbridge(interface)
@@ -110,7 +108,7 @@ class RosInterfaces:
         )
 
     def foxglove_switch(self, interface: Interface) -> Switch:
-        """Foxglove and Lichtblick."""
+        """Return the switch of the Foxglove protocol."""
 
         async def start() -> None:
             await self.start_foxglove(interface)
@@ -123,7 +121,7 @@ class RosInterfaces:
         )
 
     def link_switch(self, interface: Interface) -> Switch:
-        """AMBF's objects without ROS."""
+        """Return the switch of AMBF objects without ROS."""
 
         async def start() -> None:
             await self.start_link(interface)
@@ -134,7 +132,7 @@ class RosInterfaces:
         return Switch(interface.about, False, start, self.stop_link, address=address)
 
     def graph(self) -> RosGraph:
-        """The graph, made once."""
+        """Return the ROS graph, created on first use."""
         if self._graph is None:
             from botyard.interfaces.ros.graph import RosGraph
             from botyard.protocols.ros_messages.naming import PROFILES
@@ -157,6 +155,7 @@ class RosInterfaces:
         return self._graph
 
     def _master_name(self) -> str:
+        """Return the address of the ROS 1 master."""
         return (
             f"{EMBEDDED}:{self._master_port()}"
             if self._is_master
@@ -164,8 +163,8 @@ class RosInterfaces:
         )
 
     def _master_port(self) -> int:
-        """The port of a master of our own: that of the one that we were told of, or the
-        usual one.
+        """Return the port of the embedded master: from the configured address, or the
+        default.
         """
         port = (
             (self._o.ros_master or os.environ.get("ROS_MASTER_URI") or "")
@@ -175,6 +174,7 @@ class RosInterfaces:
         return int(port) if port.isdigit() else MASTER_PORT
 
     def _master_problem(self) -> str:
+        """Return an error text if the node is not registered; empty: no problem."""
         if self._ros1 is None or self._ros1.is_registered:
             return ""
         return f"There is no ROS master at {self._ros1.master_uri}."
@@ -185,7 +185,7 @@ class RosInterfaces:
         Raises
         ------
         PortError
-            The port is taken.
+            The port is in use.
         """
         was_on = self._ros1 is not None
         self._is_master = True
@@ -207,8 +207,10 @@ class RosInterfaces:
             await self.start_ros1()
 
     async def begin_ros1(self) -> None:
-        """Connect to the named master; if only AMBF needs ROS, to an existing one, or
-        start an embedded one.
+        """Connect to ROS 1.
+
+        If only AMBF needs ROS 1, an embedded master is started if there is no other
+        one.
         """
         if (
             self._o.ambf is None
@@ -228,9 +230,9 @@ class RosInterfaces:
         Raises
         ------
         RosMasterError
-            There is none, and nobody wants to wait for it.
+            There is no master, and the options do not allow waiting.
         PortError
-            A port of the embedded master is taken.
+            A port of the embedded master is in use.
         """
         from botyard.servers.ros.ros1 import Ros1, denial_of_ending
 
@@ -242,7 +244,7 @@ class RosInterfaces:
             self._robot_servers.interfaces["rosmaster"].on = True
             uri = self._master.uri
             log.info(
-                "ROS 1: a master of our own at %s (export ROS_MASTER_URI=%s)", uri, uri
+                "ROS 1: embedded master at %s (export ROS_MASTER_URI=%s)", uri, uri
             )
 
         ros = Ros1(
@@ -268,8 +270,8 @@ class RosInterfaces:
                 ) from None
 
             log.warning(
-                "no ROS master: %s. It is waited for; --ros-master embedded "
-                "starts one in the simulator",
+                "no ROS master: %s. Waiting for it; --ros-master embedded starts "
+                "one in the simulator",
                 error,
             )
             ros.wait()
@@ -278,7 +280,7 @@ class RosInterfaces:
         if self._master is not None:
             self._master.master.is_own = ros.is_node
         self._join(ros)
-        # whoever reads "ready" finds all topics
+        # All topics are registered before the "ready" line is printed.
         await ros.settle()
         self._robot_servers.interfaces["ros1"].on = True
 
@@ -288,7 +290,7 @@ class RosInterfaces:
         Raises
         ------
         PortError
-            There is none, and its port is taken.
+            There is no master, and its port is in use.
         """
         from botyard.servers.ros.xmlrpc import call
 
@@ -304,22 +306,24 @@ class RosInterfaces:
         await self.start_ros1()
 
     def _killed(self) -> None:
-        """``rosnode kill``, or another node took our name: the interface goes, the
-        simulator and a master of our own stay.
+        """Leave ROS 1 after ``rosnode kill``, or after another node has taken our name.
+
+        The simulator and an embedded master continue.
         """
         self._start_task(self._leave_ros1())
 
     def _start_task(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Start a background task."""
         self._robot_servers.hub.background.start(work, "ROS")
 
     def _join(self, transport: Transport) -> None:
-        """Offer the robots, and AMBF's objects if enabled, on a transport."""
+        """Offer the robots, and AMBF objects if enabled, on a transport."""
         self.graph().add(transport)
         if self._o.ambf is not None:
             self._objects().add(transport)
 
     def _objects(self) -> Ambf:
-        """AMBF's objects, made once."""
+        """Return AMBF's objects, created on first use."""
         if self._ambf is None:
             from botyard.interfaces.ambf import Ambf
 
@@ -344,7 +348,7 @@ class RosInterfaces:
         Raises
         ------
         PortError
-            The port is taken.
+            The port is in use.
         """
         from botyard.interfaces.ambf.link import Link
         from botyard.servers.pump import TcpPump
@@ -390,8 +394,9 @@ class RosInterfaces:
             self._ambf.remove(transport)
 
     async def _leave_ros1(self) -> None:
-        """Disconnect from the master; an embedded one keeps running, since others may
-        need it.
+        """Disconnect from the master.
+
+        An embedded one continues, because other nodes may need it.
         """
         ros, self._ros1 = self._ros1, None
         await self._leave(ros)
@@ -407,14 +412,14 @@ class RosInterfaces:
         self._robot_servers.interfaces["rosmaster"].on = False
 
     async def start_ros2(self) -> None:
-        """Enter the DDS domain.
+        """Join the DDS domain.
 
         Raises
         ------
         WorldError
-            An environment variable makes no sense.
+            An environment variable is not valid.
         PeerError
-            The network cannot be used so.
+            The network is not usable.
         """
         from botyard.protocols.dds.environment import Environment
         from botyard.servers.ros.ros2 import Ros2
@@ -427,19 +432,19 @@ class RosInterfaces:
         log.info("ROS 2: domain %d, as %s", environment.domain, graph.node)
 
     async def stop_ros2(self) -> None:
-        """Leave the domain."""
+        """Leave the DDS domain."""
         ros, self._ros2 = self._ros2, None
         await self._leave(ros)
 
     async def start_zenoh(self) -> None:
-        """Open a Zenoh session, as or at a router.
+        """Open a Zenoh session, as a router or connected to one.
 
         Raises
         ------
         WorldError
-            The extra is not installed; an environment variable makes no sense.
+            The extra is not installed, or an environment variable is not valid.
         PeerError
-            The router's port is taken.
+            The router's port is in use.
         """
         from botyard.protocols.dds.environment import Environment
         from botyard.servers.ros.ros2zenoh import Ros2Zenoh
@@ -454,7 +459,7 @@ class RosInterfaces:
         log.info("ROS 2 over Zenoh: domain %d, as %s", domain, graph.node)
 
     async def stop_zenoh(self) -> None:
-        """Close the session."""
+        """Close the Zenoh session."""
         ros, self._zenoh = self._zenoh, None
         await self._leave(ros)
 
@@ -466,7 +471,7 @@ class RosInterfaces:
         WorldError
             The extra is not installed.
         PortError
-            The port is taken.
+            The port is in use.
         """
         from botyard.interfaces.ros.rosbridge import Rosbridge
         from botyard.servers.web.rosbridge import RosbridgePump
@@ -492,16 +497,19 @@ class RosInterfaces:
             bridge, pump = found
             await (
                 pump.stop()
-            )  # first: goals of clients that go are cancelled by services of the bridge
+                # First stop the pump: services of the bridge cancel the goals of
+                # leaving
+                # clients.
+            )
             self._withdraw(bridge)
 
     async def start_foxglove(self, interface: Interface) -> None:
-        """Serve clients of Foxglove's protocol.
+        """Serve clients of the Foxglove protocol.
 
         Raises
         ------
         PortError
-            The port is taken.
+            The port is in use.
         """
         from botyard.interfaces.ros.foxglove import Foxglove
         from botyard.servers.web.foxglove import FoxglovePump
@@ -565,9 +573,9 @@ async def embedded_master(name: str, bound: str) -> Ros1Master:
     Raises
     ------
     CommandLineError
-        The port is no number.
+        The port is not a number.
     PortError
-        The port is taken.
+        The port is in use.
     """
     from botyard.servers.ros.ros1master import Ros1Master
 
@@ -583,7 +591,7 @@ async def embedded_master(name: str, bound: str) -> Ros1Master:
 
 
 def _distro(o: RunOptions) -> str:
-    """The distribution whose types are spoken."""
+    """Return the ROS distribution whose message types are used."""
     from botyard.protocols.dds.environment import distro_of
 
     distro, remark = distro_of(o.ros_distro or os.environ.get("ROS_DISTRO", ""))
@@ -593,7 +601,7 @@ def _distro(o: RunOptions) -> str:
 
 
 def _types(o: RunOptions) -> Types:
-    """Message types; with those of AMBF if they are wanted."""
+    """Return the message types, including AMBF's if it is enabled."""
     from botyard.protocols.ros_messages.types import Types, types
 
     if o.ambf is None:
@@ -604,30 +612,35 @@ def _types(o: RunOptions) -> Types:
 
 
 def _master_name(o: RunOptions) -> str:
+    """Return the address of the ROS 1 master from options and environment."""
     return o.ros_master or os.environ.get("ROS_MASTER_URI") or DEFAULT_MASTER
 
 
 def map_from_ros(
     name: str, o: RunOptions, run: Callable[[Coroutine[Any, Any, Scene]], Scene]
 ) -> Scene:
-    """The map that is published on a topic (``-m ros:/map``), by the interface that is
-    switched on.
+    """Return the map published on a topic (``-m ros:/map``).
 
     Parameters
     ----------
     name : str
         ``ros:`` and the topic.
     o : RunOptions
-        Where ROS is.
+        Options that select ROS 1 or ROS 2.
     run : callable
-        Runs a coroutine to its end, such as `asyncio.run`.
+        Function that runs a coroutine to its end, such as `asyncio.run`.
+
+    Returns
+    -------
+    Scene
+        The map.
 
     Raises
     ------
     MapError
-        None came.
+        No map arrived in time.
     RosMasterError
-        There is no master.
+        There is no ROS master.
     """
     from botyard.formats.budget import Budget
     from botyard.interfaces.ros.firstmap import SCHEME
@@ -642,7 +655,8 @@ def map_from_ros(
             uri = _master_name(o)
             with telling(
                 f"{waiting} of ROS 1, whose master is {shown(uri, MAX_URI)}"
-            ):  # nothing is logged yet
+                # The log is not set up yet, so print to stderr.
+            ):
                 return run(
                     rosmap.map_of_ros1(name, known, uri, o.bind_to_address, budget)
                 )

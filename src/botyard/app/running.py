@@ -1,5 +1,6 @@
-"""Handles of a served simulator: `Running` in a thread of its own, `AsyncRunning` in
-the program's event loop.
+"""Handles of a served simulator.
+
+`Running` runs it in a thread of its own, `AsyncRunning` in the program's event loop.
 """
 
 from __future__ import annotations
@@ -42,13 +43,14 @@ from botyard.sim.simulation import Simulation
 T = TypeVar("T")
 
 STEPS_PER_PORTION: Final = 1000
-"""Steps that `Running.step` asks for at a time."""
+"""Number of steps that `Running.step` requests at a time."""
 WAKE_INTERVAL_S: Final = 1.0
-"""Time-out of each wait in an endless wait, s: on some systems Ctrl-C does not
-interrupt a wait.
+"""Timeout of each part of an endless wait, s.
+
+On some systems, Ctrl-C does not interrupt a wait.
 """
 RETURN_GRACE_S: Final = 3.0
-"""Time in which a controller has to return when the simulator is to end, s."""
+"""Time that a controller has to return when the simulator ends, s."""
 
 
 class Address(NamedTuple):
@@ -66,7 +68,10 @@ class Opened:
     run: Run
 
     def address(self, interface: str) -> Address | None:
-        """Address of an interface; None if it is off, or has no port of its own."""
+        """Return the address of an interface.
+
+        None if it is off or has no port of its own.
+        """
         found = self.parts.robot_servers.interfaces.get(interface)
         address = found.address() if found is not None and found.on else None
         return None if address is None else Address(*address)
@@ -78,12 +83,18 @@ _serving: Final = threading.Lock()
 
 @contextlib.contextmanager
 def _serving_once(sim: Simulation) -> Iterator[None]:
-    """Nobody else serves this simulation: two threads that step one world would ruin
-    it.
+    """Reserve a simulation for this thread.
+
+    Two threads stepping one world would corrupt it.
+
+    Raises
+    ------
+    NotNowError
+        The simulation is already being served.
     """
     with _serving:
         if id(sim) in _served:
-            raise NotNowError("this simulation is served already")
+            raise NotNowError("this simulation is already being served")
         _served.add(id(sim))
 
     mine = threading.get_ident()
@@ -98,8 +109,10 @@ def _serving_once(sim: Simulation) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
-    """Put a simulator together and open its ports, in the running event loop; all is
-    closed when this is left.
+    """Assemble a simulator and open its ports in the running event loop (context
+    manager).
+
+    Everything is closed on exit.
     """
     place = World(scene=sim.scene, settings=Settings(step=sim.dt))
     async with contextlib.AsyncExitStack() as stack:
@@ -115,7 +128,8 @@ async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
             yield Opened(parts, run)
         finally:
             parts.close()
-            await asyncio.sleep(0)  # let the last bytes go
+            # One turn of the event loop sends the last bytes.
+            await asyncio.sleep(0)
 
 
 class RunningInfo:
@@ -131,9 +145,7 @@ class RunningInfo:
 
     @property
     def control(self) -> Control:
-        """The control surface, for the simulator's own thread; use `do` from other
-        threads.
-        """
+        """Operations, for the simulator's own thread; use `do` from other threads."""
         control: Control = self._opened.parts.control
         return control
 
@@ -145,19 +157,20 @@ class RunningInfo:
 
     @property
     def factories(self) -> list[Address]:
-        """Addresses of the robot factories, in the order in which they were given."""
+        """Addresses of the robot factories, in the given order."""
         return [Address(*s.address) for s in self._opened.parts.robot_servers.factories]
 
     @property
     def page(self) -> str | None:
-        """Address of the page, with its token; None: there is none."""
+        """Address of the page, with its token; None: there is no page."""
         now = self._opened
         return now.run.page().url if now.address("page") is not None else None
 
     @property
     def metrics(self) -> Address | None:
-        """Address of ``/metrics`` and ``/healthz``, with `metrics_port`; the page also
-        answers them.
+        """Address of ``/metrics`` and ``/healthz``, with `metrics_port`.
+
+        The page also serves them.
         """
         return self._opened.address("metrics")
 
@@ -183,12 +196,11 @@ class RunningInfo:
 
 
 class Running(RunningInfo):
-    """A simulator that runs in a thread of its own. All methods may be called from any
-    other thread.
+    """A simulator that runs in a thread of its own; all methods are thread-safe.
 
-    The world belongs to that thread: `call` and `do` are the ways to it while it runs.
-    Reading a number or two (`sim.time`, `robot.truth`) is harmless from elsewhere, but
-    two numbers may then be of different steps.
+    The world belongs to that thread: use `call` and `do` to access it. Reading single
+    values (`sim.time`, `robot.truth`) from other threads is harmless, but two values
+    may then belong to different steps.
 
     Attributes
     ----------
@@ -210,13 +222,13 @@ class Running(RunningInfo):
         self._ready, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="botyard", daemon=True)
 
-    # -- the simulator's thread
+    # -- simulator thread
 
     def _run(self) -> None:
         try:
             self._status = asyncio.run(self._live())
         except asyncio.CancelledError:
-            # told to stop before it was ready
+            # Stopped before it was ready.
             self._status = 0
         except BaseException as error:
             self.error = error
@@ -228,7 +240,9 @@ class Running(RunningInfo):
             for future in waiting:
                 resolve(
                     future,
-                    error=NotNowError("the simulator ended before this was done"),
+                    error=NotNowError(
+                        "the simulator ended before this was done"
+                    ),
                 )
 
             self._ended.set()
@@ -252,7 +266,10 @@ class Running(RunningInfo):
     # -- life
 
     def start(self) -> None:
-        """Start, and wait until all ports are open; an error is raised."""
+        """Start the thread, and wait until all ports are open.
+
+        Raise its error, if any.
+        """
         self._thread.start()
         atexit.register(self.end)
         try:
@@ -266,12 +283,13 @@ class Running(RunningInfo):
             self.raise_error()
 
     def end(self) -> None:
-        """Stop, and wait until everything is closed."""
+        """Stop the simulator, and wait until everything is closed."""
         with self._lock:
             self._is_stopping = True
             loop, main, now = self._loop, self._main, self._now
             if loop is not None:
-                with contextlib.suppress(RuntimeError):  # it has just ended
+                # The loop has just ended.
+                with contextlib.suppress(RuntimeError):
                     if now is not None:
                         loop.call_soon_threadsafe(now.parts.hub.stop)
                     elif main is not None:
@@ -283,8 +301,9 @@ class Running(RunningInfo):
         atexit.unregister(self.end)
 
     def _join(self) -> None:
-        """Wait until the thread has ended. A controller that does not return from one
-        call is ended as by a crash.
+        """Wait for the thread.
+
+        End a controller that does not return, as after a crash.
         """
         call: Call | None = None
         while self._thread.is_alive():
@@ -297,37 +316,43 @@ class Running(RunningInfo):
             self._thread.join(RETURN_GRACE_S)
 
     def raise_error(self) -> None:
-        """Raise the error with which the simulator has ended, once."""
+        """Raise the error that ended the simulator, once."""
         error, self.error = self.error, None
         if error is not None:
             raise error
 
     def stop(self) -> None:
-        """End the simulator, and wait until everything is closed. Does nothing when it
-        has ended.
+        """End the simulator, and wait until everything is closed.
+
+        Do nothing if it has ended.
 
         Raises
         ------
         BaseException
-            The simulator has ended with an error, which nobody was told of yet.
+            The simulator ended with an error that was not raised before.
         """
         self.end()
         if threading.current_thread() is not self._thread:
             self.raise_error()
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Wait until the simulator ends by itself, or somebody ends it: its duration is
-        over, a client, the page.
+        """Wait until the simulator ends: its duration is over, or a client or the page
+        ends it.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Maximum time to wait, s; None: no limit.
 
         Returns
         -------
         int or None
-            Its exit status; None: it runs on after `timeout` (s).
+            Exit status; None: the simulator still runs after `timeout`.
 
         Raises
         ------
         BaseException
-            The error with which it has ended.
+            The error that ended the simulator.
         """
         if timeout is not None:
             self._ended.wait(arguments.number(timeout, "timeout", low=0.0, unit="s"))
@@ -343,21 +368,22 @@ class Running(RunningInfo):
 
     @property
     def status(self) -> int | None:
-        """Exit status of the run; None while it goes on, or when it has ended with an
-        error.
-        """
+        """Exit status; None while the simulator runs, or if it ended with an error."""
         return self._status
 
     @property
     def is_running(self) -> bool:
-        """Whether it goes on."""
+        """Whether the simulator runs."""
         return not self._ended.is_set()
 
     # -- calls and operations
 
     def call(self, f: Callable[..., T], /, *args: Any, **keywords: Any) -> T:
-        """Call something in the simulator's thread, between two steps, and return what
-        it returns; what it raises is raised.
+        """Call a function in the simulator's thread, between two steps.
+
+        Return its result.
+
+        An exception of the function is raised here.
 
         Raises
         ------
@@ -371,19 +397,21 @@ class Running(RunningInfo):
         def act() -> None:
             try:
                 resolve(future, f(*args, **keywords))
-            except BaseException as error:  # whoever has called is told
+            # The caller receives the exception.
+            except BaseException as error:
                 resolve(future, error=error)
 
         return self._result(future, act)
 
     def _result(self, future: Future[T], act: Callable[[], None]) -> T:
-        """Let `act` be done in the loop, and wait for the result that comes of it."""
+        """Run `act` in the event loop, and wait for the result of a future."""
         with self._lock:
             if self._loop is None:
                 raise NotNowError("the simulator has ended")
             try:
                 self._loop.call_soon_threadsafe(act)
-            except RuntimeError:  # it was closed a moment ago
+            # The loop was closed a moment ago.
+            except RuntimeError:
                 raise NotNowError("the simulator has ended") from None
 
             self._waiting.add(future)
@@ -395,18 +423,19 @@ class Running(RunningInfo):
                 self._waiting.discard(future)
 
     def do(self, operation: Operation[Any]) -> Any:
-        """Carry out an operation of `botyard.control` as the user, wait for its result,
-        and return it.
+        """Carry out an operation of `botyard.control` as the user.
 
-        Ports of added robots are open then.
+        Wait for its result.
+
+        Ports of added robots are then open.
 
         Raises
         ------
         BotyardError
-            It cannot be done.
+            The operation fails.
         NotNowError
-            The simulator has ended; or this is its own thread, and the operation takes
-            longer than a moment (`control.do` answers with a future).
+            The simulator has ended. Or this is its own thread, and the operation takes
+            several steps of the event loop (`control.do` returns a future).
         """
         arguments.instance(operation, "operation", Operation)
         if threading.current_thread() is self._thread:
@@ -414,8 +443,8 @@ class Running(RunningInfo):
             if isinstance(result, Future):
                 if not result.done():
                     raise NotNowError(
-                        "this takes several steps of the event loop, and cannot "
-                        "be waited for in its thread"
+                        "the operation takes several turns of the event loop, so "
+                        "its own thread cannot wait for it"
                     )
 
                 return result.result()
@@ -447,7 +476,7 @@ class Running(RunningInfo):
         self.do(Resume())
 
     def step(self, steps: int = 1) -> None:
-        """Pause, and make a number of steps now; returns when they are made."""
+        """Pause the simulation, and return after a number of steps."""
         self.pause()
         for some in _portions(steps):
             self.do(StepNow(steps=some))
@@ -464,7 +493,7 @@ def _forward_result(done: Future[Any], future: Future[Any]) -> None:
 
 
 def _resolve_with_ports(result: Any, future: Future[Any]) -> None:
-    """Resolve a future; for added robots, when their ports are open."""
+    """Resolve a future; for added robots, as soon as their ports are open."""
     if isinstance(result, AddedRobots):
         result.served.add_done_callback(
             lambda served: resolve(
@@ -476,17 +505,17 @@ def _resolve_with_ports(result: Any, future: Future[Any]) -> None:
 
 
 def _portions(steps: object) -> list[int]:
-    """Split a number of steps, so that a program that is interrupted leaves few of them
-    to be made.
-    """
+    """Split a number of steps, so that an interrupted program leaves few pending steps."""
     left = arguments.whole(steps, "steps", low=1, high=MAX_STEPS)
     whole, rest = divmod(left, STEPS_PER_PORTION)
     return [STEPS_PER_PORTION] * whole + ([rest] if rest else [])
 
 
 class AsyncRunning(RunningInfo):
-    """A simulator that runs in the event loop of the program. Between two `await` no
-    step is made: the world may be read and changed.
+    """A simulator that runs in the program's event loop.
+
+    No step runs between two `await` expressions, so the world may be read and changed
+    there.
 
     Attributes
     ----------
@@ -503,7 +532,7 @@ class AsyncRunning(RunningInfo):
         self._is_reported = False
 
     async def close(self) -> BaseException | None:
-        """End the run; the error with which it ended, if nobody was told of it."""
+        """End the run; return its error if it was not reported before."""
         if self._now is not None:
             self._now.parts.hub.stop()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -513,12 +542,24 @@ class AsyncRunning(RunningInfo):
         return self._task.exception()
 
     def stop(self) -> None:
-        """End the simulator soon; leaving the ``async with`` closes everything."""
+        """Request the end of the simulator.
+
+        Leaving the ``async with`` block closes everything.
+        """
         self._opened.parts.hub.stop()
 
     async def wait(self, timeout: float | None = None) -> int | None:
-        """Wait until the simulator ends; its exit status, or None: it runs on after
-        `timeout` (s). Its error is raised.
+        """Wait until the simulator ends; return its exit status, or raise its error.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Maximum time to wait, s; None: no limit.
+
+        Returns
+        -------
+        int or None
+            Exit status; None: the simulator still runs after `timeout`.
         """
         if timeout is not None:
             arguments.number(timeout, "timeout", low=0.0, unit="s")
@@ -530,9 +571,7 @@ class AsyncRunning(RunningInfo):
 
     @property
     def status(self) -> int | None:
-        """Exit status of the run; None while it goes on, or when it has ended with an
-        error.
-        """
+        """Exit status; None while the simulator runs, or if it ended with an error."""
         if (
             not self._task.done()
             or self._task.cancelled()
@@ -544,19 +583,20 @@ class AsyncRunning(RunningInfo):
 
     @property
     def is_running(self) -> bool:
-        """Whether it goes on."""
+        """Whether the simulator runs."""
         return not self._task.done()
 
     async def do(self, operation: Operation[Any]) -> Any:
-        """Carry out an operation of `botyard.control` as the user, wait for its result,
-        and return it.
+        """Carry out an operation of `botyard.control` as the user.
 
-        Ports of added robots are open then.
+        Wait for its result.
+
+        Ports of added robots are then open.
 
         Raises
         ------
         BotyardError
-            It cannot be done, or the simulator has ended.
+            The operation fails, or the simulator has ended.
         """
         arguments.instance(operation, "operation", Operation)
         result = self.control.do(USER, operation)
@@ -576,7 +616,7 @@ class AsyncRunning(RunningInfo):
         await self.do(Resume())
 
     async def step(self, steps: int = 1) -> None:
-        """Pause, and make a number of steps now; returns when they are made."""
+        """Pause the simulation, and return after a number of steps."""
         await self.pause()
         for some in _portions(steps):
             await self.do(StepNow(steps=some))

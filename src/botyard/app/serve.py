@@ -1,4 +1,4 @@
-"""`botyard.serve`: what the command line does, for programs, tests and notebooks."""
+"""`botyard.serve`: the services of the command line for programs, tests and notebooks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _is_warm: set[bool] = set()
 
 
 def _warm_up(sim: Simulation) -> None:
-    """Load or compile the kernels, once a process: ports are not to be silent for
-    seconds after they were opened.
+    """Load or compile the kernels once per process.
+
+    Otherwise, open ports would not answer for the first seconds.
     """
     from botyard.engine.kernels.jit import PACKAGE
     from botyard.native.shipped import is_shipped
@@ -39,11 +40,10 @@ def _warm_up(sim: Simulation) -> None:
 
 
 class Serving:
-    """What `serve` returns: a simulator that is to run. It can be used again when it
-    has ended.
+    """Result of `serve`: a simulator that is ready to run, also repeatedly.
 
     ``with serving as running`` runs it in a thread of its own, ``async with serving as
-    running`` in the running event loop, `run` until it ends.
+    running`` in the running event loop, and `run` until it ends.
     """
 
     def __init__(self, sim: Simulation, o: RunOptions) -> None:
@@ -53,22 +53,24 @@ class Serving:
         self._async: tuple[AsyncRunning, contextlib.AsyncExitStack] | None = None
 
     def _check_free(self) -> None:
+        """Raise NotNowError if the simulator runs."""
         if self._async is not None or (
             self._running is not None and self._running.is_running
         ):
-            raise NotNowError("it runs already")
+            raise NotNowError("the simulator already runs")
 
     def start(self) -> Running:
-        """Run it in a thread of its own, and return when all ports are open.
-        `Running.stop` ends it, and so does the end of the program.
+        """Run the simulator in a thread of its own; return when all ports are open.
+
+        `Running.stop`, or the end of the program, ends it.
 
         Raises
         ------
         NotNowError
-            It runs already.
+            The simulator already runs.
         BotyardError
-            A port is taken, a robot model does not exist, and the like; nothing is open
-            then.
+            For example, a port is in use or a robot model does not exist; no port is
+            then open.
         """
         self._check_free()
         _warm_up(self.sim)
@@ -77,13 +79,14 @@ class Serving:
         return self._running
 
     def run(self) -> int:
-        """Run it until it ends, or Ctrl-C ends it, which is a good end; its exit
-        status.
+        """Run the simulator until it ends; return its exit status.
+
+        Ctrl-C counts as a regular end.
 
         Raises
         ------
         BaseException
-            The error with which it has ended, or could not begin.
+            The error that ended the simulator, or prevented its start.
         """
         try:
             with self as running:
@@ -91,7 +94,8 @@ class Serving:
                     return running.wait() or 0
                 except KeyboardInterrupt:
                     return 0
-        except KeyboardInterrupt:  # while it began
+        # Ctrl-C during the start.
+        except KeyboardInterrupt:
             return 0
 
     def __enter__(self) -> Running:
@@ -137,15 +141,13 @@ class Serving:
 
 
 def _note(error: BaseException, other: BaseException | None) -> None:
-    """Say with an error that the simulator has ended with another one."""
+    """Add a note to an error that the simulator has ended with another one."""
     if other is not None and other is not error:
         error.add_note(f"the simulator had ended with {type(other).__name__}: {other}")
 
 
 def serve(sim: Simulation, **options: Any) -> Serving:
-    """Serve a simulation as the command line does: Pioneer clients on TCP ports, the
-    page, ROS, AMBF's objects.
-
+    """Serve a simulation like the command line: Pioneer clients, the page, ROS, AMBF.
     ::
 
         with botyard.serve(sim, port=0) as running:  # in a thread of its own
@@ -156,14 +158,12 @@ def serve(sim: Simulation, **options: Any) -> Serving:
 
         botyard.serve(sim).run()  # until it ends, or Ctrl-C
 
-    When the block begins, all ports are open; when it is left, all is closed, and an
-    error of the simulator is raised. Robots that are in the world already are served.
-    Time runs by itself, in real time: between entering and leaving, only the simulator
-    steps the world.
-
-    Neither logging nor signals are set up; the page and ROS read the log of ``botyard``
-    while they are served. Several simulators may run at once: give them `port=0`, which
-    takes free ports.
+    All ports are open when the block starts. When it ends, everything is closed, and an
+    error of the simulator is raised. Robots that the world already contains are served.
+    Time runs by itself, in real time: inside the block, only the simulator steps the
+    world. Logging and signal handlers are not set up; the page and ROS read the log of
+    ``botyard`` while they are served. Several simulators may run at once: give them
+    `port=0`, which takes free ports.
 
     Parameters
     ----------
@@ -192,12 +192,12 @@ serve.__doc__ = (
     Returns
     -------
     Serving
-        Enter it, or `run` it.
+        Enter it as a context, or call `run`.
 
     Raises
     ------
     ArgumentError
-        There is no such keyword, or it cannot have this value; or an extra that it needs is not installed.
+        A keyword is unknown, its value is not valid, or an extra that it needs is not installed.
     """
 )
 serve.__signature__ = signature()  # type: ignore[attr-defined]

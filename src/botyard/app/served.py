@@ -1,6 +1,4 @@
-"""`Run`: what the interfaces of a run share; and services that start and stop some of
-them.
-"""
+"""`Run`: state that the interfaces of a run share; and services for some of them."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ log = logging.getLogger("botyard.interfaces")
 
 
 class Run:
-    """What the interfaces of a run share.
+    """State that the interfaces of a run share.
 
     Parameters
     ----------
@@ -36,9 +34,9 @@ class Run:
     o : RunOptions
         All options.
     ports : mapping of RobotPortServer to int
-        Ports that robots had before the simulator was started again.
+        Ports of the robots before a restart.
     kept : sequence
-        Port and tokens that the page had then.
+        Port and tokens of the page before a restart.
     """
 
     def __init__(
@@ -54,17 +52,18 @@ class Run:
 
     @cached_property
     def ros(self) -> RosInterfaces:
-        """ROS, and AMBF's objects."""
+        """ROS interfaces, and AMBF's objects."""
         return RosInterfaces(self.parts, self.o)
 
     @cached_property
     def _page(self) -> Page:
+        """Page of the run."""
         from botyard.app.page import Page
 
         return Page(self.parts, self.o, self._kept)
 
     def page(self) -> Page:
-        """The page, created on first use."""
+        """Return the page, created on first use."""
         return self._page
 
     @property
@@ -73,22 +72,22 @@ class Run:
         return "_page" in self.__dict__
 
     def take_ports(self) -> Mapping[RobotPortServer, int]:
-        """Take the ports from before a restart; later calls return none."""
+        """Return the ports from before a restart; later calls return none."""
         ports, self._ports = self._ports, {}
         return ports
 
 
 class PumpService:
-    """Service of an interface that a pump carries while it is on.
+    """Service of an interface whose clients a pump serves while it is on.
 
     Parameters
     ----------
     interface : Interface
-        What it is.
+        Declaration of the interface.
     options : mapping of str to object
         All of its options (`Interface.chosen`).
     port : int
-        Where it listens.
+        Port to listen on.
     parts : Parts
         The simulator.
     """
@@ -106,9 +105,9 @@ class PumpService:
         Raises
         ------
         WorldError
-            Something that it needs is not installed.
+            A required package is not installed.
         PortError
-            Its port cannot be had.
+            The port is in use.
         """
         lacks = self.interface.lacks()
         if lacks:
@@ -130,11 +129,11 @@ class PumpService:
 
     @property
     def address(self) -> tuple[str, int] | None:
-        """Where it listens."""
+        """Address of the open port; None: closed."""
         return None if self.pump is None else self.pump.address
 
     def switch(self) -> Switch:
-        """What turns it on and off."""
+        """Return the switch of the interface."""
         return Switch(
             self.interface.about,
             False,
@@ -146,16 +145,20 @@ class PumpService:
 
 
 class MdnsService:
-    """Service that announces the robots by multicast DNS, as they are when it is
-    started.
-    """
+    """Service that announces the robots by multicast DNS, as they are at its start."""
 
     def __init__(self, robot_servers: RobotServers) -> None:
         self._robot_servers = robot_servers
         self._announcement: Any = None
 
     async def start(self) -> None:
-        """Announce them. CommandLineError: the extra is not installed."""
+        """Announce the robots.
+
+        Raises
+        ------
+        CommandLineError
+            The extra is not installed.
+        """
         from botyard.servers.mdns import Announcement
 
         announcement = self._announcement = Announcement()
@@ -172,7 +175,7 @@ class MdnsService:
 
 
 class MetricsService:
-    """``/metrics`` on a port of its own."""
+    """Service of ``/metrics`` on a port of its own."""
 
     def __init__(self, robot_servers: RobotServers, o: RunOptions) -> None:
         self._robot_servers, self._host, self._port = (
@@ -184,7 +187,13 @@ class MetricsService:
         self.address: tuple[str, int] | None = None
 
     async def start(self) -> None:
-        """Answer. PortError: the port cannot be had."""
+        """Serve the metrics.
+
+        Raises
+        ------
+        PortError
+            The port is in use.
+        """
         from botyard.servers.web.metrics import serve_metrics
 
         self._server, port = serve_metrics(self._robot_servers, self._host, self._port)

@@ -1,30 +1,24 @@
-"""Sine, cosine, arctangent, logarithm and so on with the same bits everywhere: on any
-system and processor, compiled or not.
+"""Sine, arctangent, logarithm and others with identical bits on every machine.
 
-The C library's functions differ from system to system in the last bit, so a run that
-uses them repeats on one machine only. These use nothing but ``+ - * /``, `math.sqrt`
-(all five are exactly rounded, IEEE 754-2019, §5.4.1), comparisons and integers, in the
-order that is written here. No compiler may change that order or contract a product and
-a sum: Numba does neither without `fastmath`.
+The C library's functions differ between systems in the last bit, so a run that uses
+them repeats on one machine only. These functions use only ``+ - * /`` and `math.sqrt`
+(all exactly rounded, IEEE 754-2019, §5.4.1), comparisons and integers, in the written
+order. No compiler may change this order or contract a product and a sum; Numba does
+neither without `fastmath`.
 
-Algorithms and coefficients are those of fdlibm (Sun Microsystems, 1993) and its
-successor in FreeBSD's msun: reduction of the argument in two steps, then polynomials.
-Large angles go through as many bits of 2/π as they need (Payne & Hanek, "Radian
-reduction for trigonometric functions", SIGNUM 1983). `tests/leaves/test_elementary.py`
-compares all with sums of 60 digits.
+Algorithms and coefficients come from fdlibm (Sun Microsystems, 1993) and its successor,
+FreeBSD's msun: reduction of the argument in two steps, then polynomials. Large angles
+use as many bits of 2/π as they need (Payne & Hanek, "Radian reduction for trigonometric
+functions", SIGNUM 1983). `tests/leaves/test_elementary.py` compares all functions with
+sums of 60 digits.
 
-| function | error at most, ulp |
-|---|---|
-| `sin`, `cos`, `cosine_sine`, `atan`, `atan2`, `exp`, `log`, `power` | 1 |
-| `hypot` | 1.5 |
-| `tan`, `acos`, `asin` | 2.5 |
+| function | error at most, ulp | |---|---| | `sin`, `cos`, `cosine_sine`, `atan`,
+`atan2`, `exp`, `log`, `power` | 1 | | `hypot` | 1.5 | | `tan`, `acos`, `asin` | 2.5 |
 
-Special values are as in C (C17, annex F), but every NaN that is made here is
-`math.nan`, because processors make different ones.
-
-All are kernels: other kernels may call them, and from Python they are plain functions
-of floats that take about a microsecond. `botyard.numerics.elementwise` has the same for
-arrays. A leaf.
+Special values are as in C (C17, annex F), but each NaN made here is `math.nan`, because
+processors produce different NaN bits. All functions are kernels: other kernels may call
+them, and from Python they are plain functions of floats that take about a microsecond.
+`botyard.numerics.elementwise` has the same functions for arrays.
 """
 
 from __future__ import annotations
@@ -43,31 +37,36 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """`Package.kernel`, for callers in Python that want to know the types."""
+    """Compile a function as `Package.kernel` does, with types for callers in Python."""
     PACKAGE.kernel(function)
     return function
 
 
 def inline_kernel(function: F) -> F:
-    """`Package.inline_kernel`, likewise."""
+    """Compile a function as `Package.inline_kernel` does, with types for callers in
+    Python.
+    """
     PACKAGE.inline_kernel(function)
     return function
 
 
 TO_WHOLE: Final = 6755399441055744.0
-"""1.5 · 2⁵²: added and taken away again, it rounds a number below 2⁵¹ to the nearest
-whole one.
+"""1.5 · 2⁵²: adding and subtracting it rounds a number below 2⁵¹ to the nearest
+integer.
 """
 SPLITTER: Final = 134217729.0
-"""2²⁷ + 1: cuts a number into two of 26 bits (Dekker, "A floating-point technique for
-extending the available precision", 1971).
+"""2²⁷ + 1: splits a number into two parts of 26 bits.
+
+Source: Dekker, "A floating-point technique for extending the available precision",
+1971.
 """
 
 # -- sine and cosine
 
 LARGE_ANGLE: Final = 5e5
-"""Angles up to this one, rad, are reduced with π/2 in parts, of which whole multiples
-below 2²⁰ are exact.
+"""Largest angle reduced with π/2 in parts, rad.
+
+Multiples below 2²⁰ of these are exact.
 """
 TWO_BY_PI: Final = 0.6366197723675814
 HALF_PI_1, HALF_PI_1_REST = 1.5707963267341256, 6.077100506506192e-11
@@ -76,13 +75,11 @@ HALF_PI_2, HALF_PI_3, HALF_PI_3_REST = (
     2.0222662487111665e-21,
     8.4784276603689e-32,
 )
-"""π/2 in parts of 33 bits, and what is left after the first and after the third."""
+"""π/2 in parts of 33 bits, and the remainders after the first and third part."""
 HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
-"""π/2 as the nearest double, and what is left."""
+"""π/2 as the nearest double, and the remainder."""
 CANCELLED: Final = 2.0**-24
-"""A remainder smaller than this, for each quarter turn that was taken away, needs more
-bits of π than two parts have.
-"""
+"""Smallest remainder, per subtracted quarter turn, for which two parts of π suffice."""
 S1, S2, S3 = (
     -1.66666666666666324348e-01,
     8.33333333332248946124e-03,
@@ -116,13 +113,14 @@ TWO_BY_PI_BITS: Final = int(
 LIMBS: Final = np.array(
     [(TWO_BY_PI_BITS >> (1296 - 24 * k)) & LIMB for k in range(1, 55)], np.int64
 )
-"""2/π, 24 bits after 24."""
+"""Digits of 2/π, 24 bits each."""
 
 
 @inline_kernel
 def near_zero(r: float, rest: float) -> tuple[float, float]:
-    """Cosine and sine of ``r + rest``, which lies in −π/4 … π/4; `rest` is below half
-    the last bit of `r`.
+    """Return cosine and sine of ``r + rest``, which lies in −π/4 … π/4.
+
+    `rest` is below half the last bit of `r`.
     """
     z = r * r
     half = 0.5 * z
@@ -147,8 +145,9 @@ def near_zero(r: float, rest: float) -> tuple[float, float]:
 
 @kernel
 def reduce_cancelled(angle: float, quarters: float) -> tuple[float, float]:
-    """`angle` less `quarters` · π/2 in two parts, where most bits of the difference are
-    lost: with π/2 to 152 bits.
+    """Return `angle` − `quarters` · π/2 in two parts, with π/2 to 152 bits.
+
+    For differences in which most bits cancel.
     """
     t = angle - quarters * HALF_PI_1
     w = quarters * HALF_PI_2
@@ -166,11 +165,11 @@ def reduce_cancelled(angle: float, quarters: float) -> tuple[float, float]:
 
 @kernel
 def reduce_large(angle: float) -> tuple[int, float, float]:
-    """The nearest multiple of π/2 to any finite `angle` of at least 1 rad (its two low
-    bits count), and the difference in two parts.
+    """Return the nearest multiple of π/2 to an angle, and the difference in two parts.
 
-    The angle is m · 2²⁴ᵘ with whole m of four limbs of 24 bits; the digits of m · 2/π
-    from the ones on, to 2⁻¹⁴⁴, are all that counts.
+    For any finite `angle` of at least 1 rad; only the two low bits of the multiple
+    count. The angle is m · 2²⁴ᵘ with an integer m of four limbs of 24 bits. Of m · 2/π,
+    only the digits from the units to 2⁻¹⁴⁴ matter.
     """
     bits = int(np.float64(angle).view(np.int64))
     exponent = ((bits >> 52) & 0x7FF) - 1075
@@ -199,6 +198,8 @@ def reduce_large(angle: float) -> tuple[int, float, float]:
 
     first = (d1 << 24) | d2
     quarter = ones & 3
+    # The fraction is above one half: round the multiple up and make the fraction
+    # negative.
     if first >> 47:
         first -= 1 << 48
         quarter += 1
@@ -228,7 +229,7 @@ def reduce_large(angle: float) -> tuple[int, float, float]:
 
 @kernel
 def large_cosine_sine(angle: float) -> tuple[float, float]:
-    """`cosine_sine` of an angle beyond `LARGE_ANGLE`, infinite, or none."""
+    """Return `cosine_sine` of an angle that is beyond `LARGE_ANGLE`, infinite or NaN."""
     if not abs(angle) < math.inf:
         return math.nan, math.nan
     quarter, r, rest = reduce_large(angle)
@@ -240,10 +241,11 @@ def large_cosine_sine(angle: float) -> tuple[float, float]:
 
 @inline_kernel
 def cosine_sine(angle: float) -> tuple[float, float]:
-    """Cosine and sine of any angle, rad, each to within 1 ulp. Half the time of two
-    calls of the C library.
+    """Return cosine and sine of any angle, rad, each to within 1 ulp.
+
+    Takes half the time of two calls of the C library.
     """
-    # of NumPy's numbers plain ones, which are faster
+    # Python floats are faster than NumPy scalars.
     angle = float(angle)
     if not -LARGE_ANGLE <= angle <= LARGE_ANGLE:
         return large_cosine_sine(angle)
@@ -264,19 +266,19 @@ def cosine_sine(angle: float) -> tuple[float, float]:
 
 @kernel
 def sin(angle: float) -> float:
-    """Sine of any angle, rad."""
+    """Return the sine of any angle, rad."""
     return cosine_sine(angle)[1]
 
 
 @kernel
 def cos(angle: float) -> float:
-    """Cosine of any angle, rad."""
+    """Return the cosine of any angle, rad."""
     return cosine_sine(angle)[0]
 
 
 @kernel
 def tan(angle: float) -> float:
-    """Tangent of any angle, rad: sine by cosine, which is never zero."""
+    """Return the tangent of any angle, rad: sine by cosine, which is never zero."""
     c, s = cosine_sine(angle)
     return s / c
 
@@ -284,7 +286,7 @@ def tan(angle: float) -> float:
 # -- arctangent
 
 PI, PI_LOW = 3.141592653589793, 1.2246467991473532e-16
-"""π as the nearest double, and what is left."""
+"""π as the nearest double, and the remainder."""
 A0, A1, A2 = (
     3.33333333333329318027e-01,
     -1.99999999998764832476e-01,
@@ -308,12 +310,12 @@ ATAN_3_HALVES, ATAN_3_HALVES_LOW = (
     9.82793723247329054082e-01,
     1.39033110312309984516e-17,
 )
-"""Arctangents of 1/2, 1 and 3/2 as the nearest doubles, and what is left."""
+"""Arctangents of 1/2, 1 and 3/2 as the nearest doubles, and the remainders."""
 
 
 @inline_kernel
 def atan_series(x: float) -> float:
-    """What the arctangent of x, −7/16 … 7/16, is less than x, divided by x."""
+    """Return (x − atan x) / x for x in −7/16 … 7/16."""
     z = x * x
     w = z * z
     return z * (A0 + w * (A2 + w * (A4 + w * (A6 + w * (A8 + w * A10))))) + w * (
@@ -323,9 +325,11 @@ def atan_series(x: float) -> float:
 
 @kernel
 def atan(x: float) -> float:
-    """Arctangent, rad, in −π/2 … π/2."""
+    """Return the arctangent, rad, in −π/2 … π/2."""
     x = float(x)
     size = abs(x)
+    # Intervals of fdlibm's s_atan.c: 7/16, 11/16, 19/16 and 39/16. In each, the
+    # argument is reduced to a point whose arctangent is known.
     if size < 0.4375:
         return x if size < 2.0**-27 else x - x * atan_series(x)
     if size < 0.6875:
@@ -348,8 +352,10 @@ def atan(x: float) -> float:
 
 @kernel
 def atan2(y: float, x: float) -> float:
-    """Direction of the vector (x, y), rad, in −π … π. Zeros and infinities as in C: a
-    negative zero is a small negative number.
+    """Return the direction of the vector (x, y), rad, in −π … π.
+
+    Zeros and infinities are handled as in C: a negative zero is a small negative
+    number.
     """
     y, x = float(y), float(x)
     if not (abs(x) <= math.inf and abs(y) <= math.inf):
@@ -369,7 +375,7 @@ def atan2(y: float, x: float) -> float:
 
 @kernel
 def acos(x: float) -> float:
-    """Arccosine, rad, in 0 … π; NaN outside of −1 … 1."""
+    """Return the arccosine, rad, in 0 … π; NaN outside of −1 … 1."""
     x = float(x)
     if not abs(x) <= 1.0:
         return math.nan
@@ -378,7 +384,7 @@ def acos(x: float) -> float:
 
 @kernel
 def asin(x: float) -> float:
-    """Arcsine, rad, in −π/2 … π/2; NaN outside of −1 … 1."""
+    """Return the arcsine, rad, in −π/2 … π/2; NaN outside of −1 … 1."""
     x = float(x)
     if not abs(x) <= 1.0:
         return math.nan
@@ -390,8 +396,9 @@ def asin(x: float) -> float:
 
 @kernel
 def hypot(x: float, y: float) -> float:
-    """Length of the vector (x, y): the root of the sum of squares, of a scaled vector
-    where squares are too large or too small.
+    """Return the length of the vector (x, y).
+
+    The vector is scaled if its squares would overflow or underflow.
     """
     x, y = abs(float(x)), abs(float(y))
     size = x + y
@@ -410,8 +417,10 @@ def hypot(x: float, y: float) -> float:
 
 
 def total(numbers: Iterable[float]) -> float:
-    """A sum, from first to last. Not `sum`: that of Python 3.12 and later makes up for
-    rounding.
+    """Return a sum, added from first to last.
+
+    The built-in `sum` of Python 3.12 and later compensates rounding, earlier ones do
+    not.
     """
     found = 0.0
     for number in numbers:
@@ -428,7 +437,7 @@ LARGEST_EXPONENT, SMALLEST_EXPONENT = (
     7.09782712893383973096e02,
     -7.45133219101941108420e02,
 )
-"""Beyond these e to their power is infinite or zero."""
+"""Exponents beyond which eˣ is infinite or zero."""
 P1, P2, P3 = (
     1.66666666666666019037e-01,
     -2.77777777770155933842e-03,
@@ -450,18 +459,18 @@ L7 = 1.479819860511658591e-01
 """Coefficients of fdlibm's e_log.c."""
 ROOT_2: Final = 1.4142135623730951
 TINY: Final = 2.0**-1022
-"""Smaller numbers have fewer bits."""
+"""Smallest normal number; smaller ones have fewer bits."""
 
 
 @inline_kernel
 def power_of_two(k: int) -> float:
-    """2ᵏ for −1022 ≤ k ≤ 1023."""
+    """Return 2ᵏ for −1022 ≤ k ≤ 1023."""
     return float(np.int64((k + 1023) << 52).view(np.float64))
 
 
 @inline_kernel
 def scaled(x: float, k: int) -> float:
-    """X · 2ᵏ for x in 1/2 … 2 and −1080 ≤ k ≤ 1024, rounded once."""
+    """Return x · 2ᵏ for x in 1/2 … 2 and −1080 ≤ k ≤ 1024, rounded once."""
     if k > 1000:
         return x * power_of_two(k - 1000) * 2.0**1000
     if k < -1000:
@@ -471,8 +480,9 @@ def scaled(x: float, k: int) -> float:
 
 @inline_kernel
 def parts_of(x: float) -> tuple[int, float]:
-    """K and m with x = m · 2ᵏ and 1 ≤ m < 2, for finite x > 0."""
+    """Return k and m with x = m · 2ᵏ and 1 ≤ m < 2, for finite x > 0."""
     k = 0
+    # Subnormal numbers: scale them into the normal range first.
     if x < TINY:
         x *= 2.0**54
         k = -54
@@ -486,7 +496,7 @@ def parts_of(x: float) -> tuple[int, float]:
 
 @kernel
 def exp(x: float) -> float:
-    """E to the power x."""
+    """Return e to the power x."""
     x = float(x)
     if x > LARGEST_EXPONENT:
         return math.inf
@@ -505,7 +515,7 @@ def exp(x: float) -> float:
 
 @kernel
 def log(x: float) -> float:
-    """Natural logarithm; −∞ of zero, NaN of negative numbers."""
+    """Return the natural logarithm; −∞ for zero, NaN for negative numbers."""
     x = float(x)
     if x == 0.0:
         return -math.inf
@@ -542,7 +552,7 @@ LN2, LN2_24, LN2_REST = (
     6.93147182464599609375e-01,
     -1.90465429995776804525e-09,
 )
-"""ln 2, and the same as a number of 24 bits and what is left."""
+"""ln 2, and the same as a number of 24 bits and a remainder."""
 TWO_THIRDS_BY_LN2 = 9.61796693925975554329e-01
 TWO_THIRDS_BY_LN2_24, TWO_THIRDS_BY_LN2_REST = (
     9.61796700954437255859e-01,
@@ -559,8 +569,9 @@ ROOT_3_HALVES, ROOT_3 = 1.224744871391589, 1.7320508075688772
 
 @inline_kernel
 def upper(x: float) -> float:
-    """The upper 26 bits of x (Dekker), so that products of two such are exact. For
-    abs(x) < 2⁹⁹⁶.
+    """Return the upper 26 bits of x (Dekker), for abs(x) < 2⁹⁹⁶.
+
+    Products of two such numbers are exact.
     """
     t = SPLITTER * x
     return t - (t - x)
@@ -568,10 +579,11 @@ def upper(x: float) -> float:
 
 @kernel
 def power(x: float, y: float) -> float:
-    """X to the power y, for x ≥ 0. NaN for negative x.
+    """Return x to the power y, for x ≥ 0; NaN for negative x.
 
-    As fdlibm's e_pow.c, but that numbers are cut in two by Dekker's way: the logarithm
-    to base 2 of x in two parts, times y in two parts, and 2 to the power of that.
+    As fdlibm's e_pow.c, except that numbers are split by Dekker's method: the logarithm
+    to base 2 of x in two parts, times y in two parts, and 2 to the power of the
+    product.
     """
     x, y = float(x), float(y)
     if y == 0.0 or x == 1.0:

@@ -1,11 +1,9 @@
-"""The functions of `botyard.numerics.elementary` for arrays: each number that comes out
-is, to the last bit, what they give for that number.
+"""Functions of `botyard.numerics.elementary` for arrays, with identical bits.
 
-Plain NumPy, in the same order of operations; `+ - * /`, `sqrt` and comparisons of NumPy
-are exactly rounded whatever instructions the processor has, its sines and arctangents
-are not. For sums of products that must be the same everywhere there is no ``@`` either:
-BLAS adds up in an order of its own. Short arrays are done number by number, which takes
-less time. A leaf.
+Plain NumPy, in the same order of operations. NumPy's `+ - * /`, `sqrt` and comparisons
+are exactly rounded on every processor; its sines and arctangents are not. ``@`` is not
+used either, because BLAS adds up in an order of its own. Short arrays are computed
+number by number, which is faster.
 """
 
 from __future__ import annotations
@@ -42,9 +40,7 @@ F8 = NDArray[np.float64]
 _TWO_PI: Final = 2.0 * math.pi
 
 MAX_SCALAR_SIZE: Final = 24
-"""Arrays of up to this many numbers are computed one number at a time, which is faster
-there.
-"""
+"""Largest array that is computed number by number, which is faster for short ones."""
 _near_zero: Final[Any] = one.near_zero
 _series: Final[Any] = atan_series
 _PIECES: Final[tuple[tuple[float, float, float, float, Callable[[F8], F8]], ...]] = (
@@ -59,13 +55,15 @@ _PIECES: Final[tuple[tuple[float, float, float, float, Callable[[F8], F8]], ...]
     ),
     (2.4375, math.nan, HALF_PI, HALF_PI_LOW, lambda v: -1.0 / v),
 )
-"""Where the arctangent is taken of another number: from, to (NaN: no end), that
-number's arctangent in two parts, and which it is.
+"""Intervals of the arctangent whose argument is reduced.
+
+Each has its start, its end (NaN: none), the arctangent of the reference point in two
+parts, and the reduction.
 """
 
 
 def cosine_sine(angles: ArrayLike) -> tuple[F8, F8]:
-    """Cosines and sines of angles, rad, each of the shape of `angles`."""
+    """Return cosines and sines of angles, rad, each with the shape of `angles`."""
     x = np.asarray(angles, np.float64)
     if x.size <= MAX_SCALAR_SIZE:
         both = np.array([one.cosine_sine(a) for a in x.ravel().tolist()]).reshape(
@@ -89,23 +87,27 @@ def cosine_sine(angles: ArrayLike) -> tuple[F8, F8]:
         c, s = np.where(odd, sine, cosine), np.where(odd, cosine, sine)
         c, s = np.where((quarter + 1) & 2, -c, c), np.where(quarter & 2, -s, s)
 
+    # Large angles and cancelled remainders are rare; the scalar function handles them.
     for at in map(tuple, np.argwhere(rare)):
         c[at], s[at] = one.cosine_sine(float(x[at]))
     return c, s
 
 
 def sin(angles: ArrayLike) -> F8:
-    """Sines of angles, rad."""
+    """Return sines of angles, rad."""
     return cosine_sine(angles)[1]
 
 
 def cos(angles: ArrayLike) -> F8:
-    """Cosines of angles, rad."""
+    """Return cosines of angles, rad."""
     return cosine_sine(angles)[0]
 
 
 def atan2(y: ArrayLike, x: ArrayLike) -> F8:
-    """Directions of the vectors (x, y), rad, in −π … π; both are broadcast."""
+    """Return directions of the vectors (x, y), rad, in −π … π.
+
+    Both arrays are broadcast.
+    """
     ys, xs = np.broadcast_arrays(np.asarray(y, np.float64), np.asarray(x, np.float64))
     if xs.size <= MAX_SCALAR_SIZE:
         return _each(one.atan2, ys, xs)
@@ -124,7 +126,7 @@ def atan2(y: ArrayLike, x: ArrayLike) -> F8:
 
 
 def _atan_of_size(size: F8) -> F8:
-    """`elementary.atan` of numbers that are not negative."""
+    """Return `elementary.atan` of numbers that are not negative."""
     found = np.where(size < 2.0**-27, size, size - size * _series(size))
     for low, high, begin, rest, reduced in _PIECES:
         chosen = (size >= low) & ~(size >= high)
@@ -135,7 +137,7 @@ def _atan_of_size(size: F8) -> F8:
 
 
 def hypot(x: ArrayLike, y: ArrayLike) -> F8:
-    """Lengths of the vectors (x, y); both are broadcast."""
+    """Return lengths of the vectors (x, y); both arrays are broadcast."""
     xs, ys = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         size = np.abs(xs) + np.abs(ys)
@@ -150,7 +152,7 @@ def hypot(x: ArrayLike, y: ArrayLike) -> F8:
 
 
 def log(x: ArrayLike) -> F8:
-    """Natural logarithms; −∞ of zero, NaN of negative numbers."""
+    """Return natural logarithms; −∞ for zero, NaN for negative numbers."""
     xs = np.asarray(x, np.float64)
     if xs.size <= MAX_SCALAR_SIZE:
         return _each(one.log, xs)
@@ -176,8 +178,9 @@ def log(x: ArrayLike) -> F8:
 
 
 def wrap_angles(angles: F8) -> F8:
-    """Angles in (−π, π], rad: each as `botyard.units.wrap_angle` gives it. Angles that
-    are there already keep all their bits.
+    """Wrap angles into (−π, π], rad, like `botyard.units.wrap_angle`.
+
+    Angles already in this range keep all their bits.
     """
     # exact, like the differences below (Sterbenz)
     wrapped = np.fmod(angles, _TWO_PI)
@@ -188,8 +191,9 @@ def wrap_angles(angles: F8) -> F8:
 
 
 def interpolate(x: ArrayLike, xs: F8, ys: F8) -> F8:
-    """`numpy.interp`, which some processors carry out with one rounding less: values at
-    `x` between points of increasing `xs`.
+    """Interpolate linearly between points of increasing `xs`, like `numpy.interp`.
+
+    `numpy.interp` itself rounds once less on some processors.
     """
     at = np.asarray(x, np.float64)
     k = np.clip(np.searchsorted(xs, at, side="right") - 1, 0, len(xs) - 2)
@@ -200,6 +204,7 @@ def interpolate(x: ArrayLike, xs: F8, ys: F8) -> F8:
 
 
 def _each(function: Callable[..., float], *arrays: F8) -> F8:
+    """Return a function's values, computed number by number."""
     found = [
         function(*numbers)
         for numbers in zip(*(a.ravel().tolist() for a in arrays), strict=True)

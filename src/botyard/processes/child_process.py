@@ -1,19 +1,18 @@
-"""Worker processes: the messages between a worker and its parent, and the worker's
-side. A leaf.
+"""Messages between a worker process and its parent, and the worker's side.
 
-Untrusted input (files of strangers) is parsed in a worker process with limits on memory
-and processor time; the worker ends after one request (`botyard.servers.jobs.child_jobs`
-is the parent's side). It is a new interpreter (spawned, never forked), so that it
-inherits no threads and sockets of the simulator. It reads one request from its standard
-input and writes its answers to its standard output.
+Untrusted files are parsed in a worker process with limits on memory and CPU time. The
+worker ends after one request (`botyard.servers.jobs.child_jobs` is the parent's side).
+It is a new interpreter (spawned, not forked), so that it inherits no threads or sockets
+of the simulator. It reads one request from standard input and writes its answers to
+standard output.
 
-Messages are data, never code: MessagePack, decoded by the types that the receiver
-expects, and arrays of float64. Pickle would let a worker that a hostile file has taken
-over run code in its parent.
+Messages are data, never code: MessagePack, decoded with the types that the receiver
+expects, and float64 arrays. With pickle, a worker that a hostile file has taken over
+could run code in its parent.
 
-Layout of a message: length of the head (8 bytes, little-endian), the head (MessagePack:
-kind, shapes of the arrays, the body as MessagePack in which a number stands for an
-array), then the arrays' numbers (little-endian, in C order).
+Layout of a message: length of the header (8 bytes, little-endian); header (MessagePack:
+kind, shapes of the arrays, and the body as MessagePack in which an index stands for
+each array); then the numbers of all arrays (little-endian, C order).
 """
 
 from __future__ import annotations
@@ -35,37 +34,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 OUT_OF_MEMORY: Final = 71
-"""Exit status of a worker that ran out of its memory limit."""
+"""Exit status of a worker that exceeded its memory limit."""
 MAX_TOTAL_BYTES: Final = 2**40
-"""Default limit of the bytes of all messages on a channel together."""
+"""Default limit of all messages on a channel together, bytes."""
 
 Array = NDArray[np.float64]
 Types = Mapping[str, Any]
-"""Type of the body of each kind of message."""
+"""Type of the body for each kind of message."""
 
 
 class Writable(Protocol):
-    """A binary stream that messages are written to."""
+    """Binary stream that messages are written to."""
 
     def write(self, data: Any, /) -> object:
         """Write bytes, or an object with the buffer protocol."""
 
 
 class DamagedMessage(Exception):
-    """The bytes received are not one of the expected messages."""
+    """The received bytes are not one of the expected messages."""
 
 
 class Channel:
-    """Reads messages from a stream, within a budget of bytes.
+    """Reader of messages from a stream, within a byte budget.
 
     Parameters
     ----------
     file : binary file
         The stream.
     types : mapping
-        The expected kinds of messages, and the type of each one's body.
+        Expected kinds of messages, and the type of the body of each kind.
     max_bytes : int
-        Limit of the bytes of all messages together.
+        Limit of all messages together, bytes.
     """
 
     def __init__(
@@ -76,13 +75,16 @@ class Channel:
         self._budget = max_bytes
 
     def read(self) -> tuple[str, Any] | None:
-        """The next message: its kind and its body; None at the end of the stream.
+        """Return the kind and body of the next message.
+
+        None at the end of the stream.
 
         Raises
         ------
         DamagedMessage
-            It is cut short, too large, of an unknown kind, or its body is not of its
-            type.
+            The message is truncated, too large, of an unknown kind, or its body does
+            not match
+            its type.
         """
         prefix = self._file.read(8)
         if not prefix:
@@ -116,6 +118,10 @@ class Channel:
             raise DamagedMessage(str(error)) from None
 
     def _array(self, shape: tuple[int, ...]) -> Array:
+        """Read an array.
+
+        Its size counts against the budget before memory is allocated.
+        """
         if any(n < 0 for n in shape):
             raise DamagedMessage("an array of negative size")
         self._take(8 * math.prod(shape))
@@ -125,12 +131,14 @@ class Channel:
         return array
 
     def _take(self, size: int) -> int:
+        """Charge bytes to the budget."""
         self._budget -= size
         if self._budget < 0:
             raise DamagedMessage("too large")
         return size
 
     def _fill(self, room: memoryview) -> None:
+        """Read exactly as many bytes as the buffer holds."""
         while room:
             n = self._file.readinto(room)  # type: ignore[attr-defined]
             if not n:
@@ -139,7 +147,7 @@ class Channel:
 
 
 def write_message(file: Writable, kind: str, body: object) -> None:
-    """Write a message; arrays of float64 may stand anywhere in its body."""
+    """Write a message; its body may contain float64 arrays anywhere."""
     arrays: list[Array] = []
 
     def plain(value: object) -> object:
@@ -167,19 +175,18 @@ def write_message(file: Writable, kind: str, body: object) -> None:
 # -- the worker's side
 
 Send = Callable[[str, object], None]
-"""Sends an answer: its kind and its body."""
+"""Function that sends an answer: its kind and its body."""
 
 
 def serve(types: Types, work: Callable[[Any, Send], None]) -> None:
-    """Read one request of one of `types`, do the work, exit. Exceptions of `work` are
-    not caught: it reports its own failures.
+    """Read one request, do the work, and exit (main function of a worker).
 
-    The first two arguments of the command line are the limits of memory, bytes, and of
-    processor time, s.
+    The first two command-line arguments are the limits of memory, bytes, and of CPU
+    time, s. Exceptions of `work` are not caught: it reports its own failures.
     """
     _limit(int(sys.argv[1]), int(sys.argv[2]))
     answers = os.fdopen(os.dup(1), "wb")
-    # output that a library prints must not mix with the answers
+    # Output printed by a library must not mix with the answers.
     os.dup2(2, 1)
 
     def send(kind: str, body: object) -> None:
@@ -195,30 +202,37 @@ def serve(types: Types, work: Callable[[Any, Send], None]) -> None:
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
 
-    # without waiting for threads that libraries may have left
+    # Do not wait for threads that libraries may have left.
     os._exit(0)
 
 
 def run_helper(work: Callable[[], object]) -> NoReturn:
-    """Run `work` for the parent, which has started this process with a pipe as standard
-    input; exit with status 0, or when the parent dies.
+    """Run `work` for the parent process.
 
-    An exception of `work` ends the process with a traceback and status 1.
+    Exit with status 0, or when the parent dies.
+
+    The parent holds a pipe to standard input. An exception of `work` ends the process
+    with a traceback and status 1.
     """
     signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # the terminal sends it to both processes; the parent decides
+        signal.SIGINT,
+        signal.SIG_IGN,
+        # The terminal sends SIGINT to both processes; the parent decides.
+    )
     end_with_parent()
     work()
     sys.stdout.flush()
     os._exit(
         0
-    )  # a thread may still read the standard input, and closing a stream that is being read would wait for it
+        # A thread may still read standard input; closing a stream during a read would
+        # block.
+    )
 
 
 def _limit(memory: int, seconds: int) -> None:
-    """Limit memory (bytes) and processor time (s) of this process, where the system
-    supports it, and lower its priority.
+    """Limit memory (bytes) and CPU time (s) of this process, and lower its priority.
+
+    Limits that the system does not support are skipped.
     """
     with contextlib.suppress(ImportError, AttributeError):
         resource = importlib.import_module("resource")
@@ -235,19 +249,19 @@ def _limit(memory: int, seconds: int) -> None:
 
 
 def end_with_parent() -> None:
-    """Exit when the other end of the standard input is closed, which means that the
-    parent has died, even in the middle of C code.
+    """End this process when the parent dies, even in the middle of C code.
 
-    On Linux the kernel kills this process (SIGKILL); elsewhere it exits with status 1.
+    The parent's death closes the other end of standard input. On Linux, the kernel then
+    kills this process (SIGKILL); elsewhere it exits with status 1.
     """
     with contextlib.suppress(ImportError, AttributeError, OSError):
         fcntl = importlib.import_module("fcntl")
-        # Linux signals a change of the pipe (O_ASYNC); a waiting thread would need the
-        # GIL, which C code may hold
+        # Linux sends a signal when the pipe changes (O_ASYNC). A waiting thread would
+        # need the GIL, which C code may hold.
         fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(0, fcntl.F_SETSIG, getattr(signal, "SIGKILL"))  # noqa: B009 - Windows has none
         fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
-        # it was closed before O_ASYNC was set
+        # The pipe was closed before O_ASYNC was set.
         if select.select([0], [], [], 0)[0]:
             os._exit(1)
         return
@@ -256,6 +270,7 @@ def end_with_parent() -> None:
 
 
 def _watch_input() -> None:
+    """Exit when standard input closes (thread)."""
     with contextlib.suppress(OSError):
         while os.read(0, 4096):
             pass

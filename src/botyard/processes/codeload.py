@@ -1,8 +1,7 @@
-"""Code that a user names on the command line or in Python: ``module:name`` or
-``file.py:name``.
+"""Loading of code that a user names: ``module:name`` or ``file.py:name``.
 
-To import a module is to run it. So only what the user of the process has named comes
-here, never what a file, a saved state, a recording or a peer names.
+Importing a module runs it. Therefore only names from the user of this process may come
+here, never a name from a file, a saved state, a recording or a peer.
 """
 
 from __future__ import annotations
@@ -19,18 +18,19 @@ from types import FrameType, ModuleType
 from typing import Any, Final
 
 SEPARATOR: Final = ":"
-"""Between a module, or a file, and the name of what is in it."""
+"""Separator between a module or file and the name of an object in it."""
 _PREFIX: Final = "botyard_file_"
-"""What modules that come from files are called in `sys.modules`, with a number behind
-it.
+"""Prefix of the names in `sys.modules` of modules loaded from files.
+
+A number follows.
 """
 _FILES: Final[dict[Path, ModuleType]] = {}
 _SEARCHED: Final[set[str]] = set()
-"""Folders that were added to `sys.path`."""
+"""Folders that this module added to `sys.path`."""
 
 
 def is_code(name: str) -> bool:
-    """Whether a name is of the form ``module:name`` or ``file.py:name``."""
+    """Return whether a name has the form ``module:name`` or ``file.py:name``."""
     module, separator, attribute = name.rpartition(SEPARATOR)
     return bool(module and separator) and all(
         part.isidentifier() for part in attribute.split(".")
@@ -38,20 +38,19 @@ def is_code(name: str) -> bool:
 
 
 def load_named(name: str) -> Any:
-    """What a name of the form ``module:name`` or ``file.py:name`` stands for.
+    """Return the object that ``module:name`` or ``file.py:name`` stands for.
 
-    A module may also lie in the working folder, and a file imports modules from its own
-    folder. A file is run once, however often something in it is named.
+    A module may also be in the working folder, and a file can import modules from its
+    own folder. A file runs only once, even if several of its objects are loaded.
 
     Raises
     ------
     ValueError
-        The name is of another form.
+        The name has another form.
     ImportError
-        There is no such module or file, or nothing of that name in it, or it ends the
-        program when it is run (`SystemExit`).
+        The module, file or object does not exist, or the code calls `sys.exit`.
     Exception
-        What the module raises when it is run.
+        Any exception that the module raises while it runs.
     """
     if not is_code(name):
         raise ValueError(f'expected module:name or file.py:name, found "{name}"')
@@ -60,7 +59,7 @@ def load_named(name: str) -> Any:
     try:
         found = _of_file(Path(where)) if where.endswith(".py") else _of_name(where)
     except SystemExit as error:
-        # whoever loads code of others would end without a word
+        # The caller, for example a study, would otherwise end without a message.
         raise ImportError(f"SystemExit: {error}").with_traceback(
             error.__traceback__
         ) from error
@@ -74,28 +73,29 @@ def load_named(name: str) -> Any:
 
 
 def _of_name(name: str) -> ModuleType:
+    """Import a module by name, also from the working folder."""
     if "" not in sys.path:
         _search(Path.cwd())
     return importlib.import_module(name)
 
 
 def _search(folder: Path) -> None:
-    """Look for modules in a folder, too."""
+    """Add a folder to the module search path."""
     if str(folder) not in sys.path:
         sys.path.append(
             str(folder)
-        )  # last: nothing there takes the place of an installed module
+            # At the end of the path, so that nothing in it shadows an installed module.
+        )
         _SEARCHED.add(str(folder))
 
 
 def installed_path() -> list[str]:
-    """Where installed modules are looked for: `sys.path` without the folders of code
-    that was loaded by its name.
-    """
+    """Return `sys.path` without the folders that this module added."""
     return [folder for folder in sys.path if folder not in _SEARCHED]
 
 
 def _of_file(path: Path) -> ModuleType:
+    """Load a file as a module; run it only once."""
     path = path.resolve()
     if path in _FILES:
         return _FILES[path]
@@ -105,7 +105,7 @@ def _of_file(path: Path) -> ModuleType:
         raise ImportError(f"there is no file {path}")
     module = importlib.util.module_from_spec(spec)
     _search(path.parent)
-    # dataclasses and pickle look for it there
+    # Needed before the code runs: dataclasses and pickle look the module up there.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -118,8 +118,10 @@ def _of_file(path: Path) -> ModuleType:
 
 
 def can_be_found(name: str) -> bool:
-    """Whether other programs can look for something by its name: not for code of the
-    program itself (``__main__``), or without a name.
+    """Return whether another process can load an object by its name.
+
+    It cannot for objects of the main program (``__main__``) or of a module without a
+    name.
     """
     module, separator, _ = name.rpartition(SEPARATOR)
     return not separator or (
@@ -132,8 +134,9 @@ _PACKAGE: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 
 @cache
 def _distance(file: str) -> int:
-    """How far code of a file is from the user's: 0 his own, 1 installed, 2 that of
-    Python or botyard.
+    """Return how far a file is from the user's own code.
+
+    0: the user's own; 1: installed package; 2: Python or botyard.
     """
     path = os.path.realpath(file)
     if file.startswith("<frozen ") or path.startswith(_PACKAGE):
@@ -152,19 +155,19 @@ def _distance(file: str) -> int:
 
 
 def _file_of(frame: FrameType) -> str:
-    """The file of a frame; of generated code, such as the methods of data classes, that
-    of its module.
+    """Return the file of a frame.
+
+    For generated code (dataclasses), the file of its module.
     """
     file = frame.f_code.co_filename
     return str(frame.f_globals.get("__file__") or file) if file == "<string>" else file
 
 
 def place_of(error: BaseException, *, foreign: bool = False) -> str:
-    """Where an error comes from, in words: the user's own line that has led to it, or
-    the last one of an installed module.
+    """Return where an error comes from: the user's own line that led to it, in words.
 
-    If no such line has led to it, it is empty, or with `foreign` the last line of
-    botyard or Python.
+    Without such a line, it is the last line of an installed module. Otherwise it is
+    empty, or with `foreign` the last line of botyard or Python.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
@@ -182,7 +185,9 @@ def place_of(error: BaseException, *, foreign: bool = False) -> str:
 
 
 def said_of(error: BaseException, *, foreign: bool = False) -> str:
-    """What an error of the user's code says, with its type and its place (`place_of`)."""
+    """Return the message of an error in user code, with its type and origin
+    (`place_of`).
+    """
     text = error.msg if isinstance(error, SyntaxError) else error
     place = place_of(error, foreign=foreign)
     return f"{type(error).__name__}: {text}{place and f' ({place})'}"

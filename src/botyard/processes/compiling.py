@@ -1,9 +1,9 @@
-"""Progress messages while kernels are compiled: a line that counts them on a terminal
-or in a notebook, and a summary. A leaf.
+"""Progress messages while kernels are compiled.
 
-Numba's compiler reports each function that it compiles (a miss of its cache). Nothing
-is guessed from elapsed time: a start that is slow because the machine is busy prints
-nothing, and an interrupted compilation prints no summary.
+A line counts the compiled kernels on a terminal or in a notebook; a summary follows.
+Numba reports each function that it compiles (a cache miss). Nothing is guessed from
+elapsed time: a start that is slow because the machine is busy prints nothing, and an
+interrupted compilation prints no summary.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 MIN_REPORTED: Final = 1.0
-"""Compilation that takes less time than this, s, is not reported."""
+"""Compilation that takes less time than this is not reported, s."""
 IDLE_TIMEOUT: Final = 1.0
-"""Compilation is over when nothing has been compiled for this time, s."""
+"""Time without compilation after which it counts as finished, s."""
 REFRESH_PERIOD: Final = 0.2
-"""Period in which the progress line is written anew, s."""
+"""Period at which the progress line is updated, s."""
 TEXT: Final = "botyard: compiling kernels"
 
 
 class Watch:
-    """Progress of kernel compilation: `begin` and `end` are called by the compiler's
-    listener, messages go to stderr.
+    """Progress of kernel compilation; messages go to stderr.
+
+    The compiler's listener calls `begin` and `end`.
 
     Attributes
     ----------
     always : bool
-        Report also where stderr is neither a terminal nor a notebook, as plain lines
-        (for the command line).
+        Report even if stderr is neither a terminal nor a notebook, as plain lines.
     unwritable_cache : str
-        The cache folder, if compiled code cannot be written to it.
+        Cache folder, if compiled code cannot be written to it.
     count : int
-        Kernels that were compiled in this process.
+        Number of kernels compiled in this process.
     on_first : callable
-        Called when the first compilation of this process begins.
+        Called when the first compilation of this process starts.
     """
 
     def __init__(self) -> None:
@@ -53,8 +53,8 @@ class Watch:
         self._spent = 0.0
         """Time spent compiling since the last summary, s."""
         self._since = 0.0
-        """Start of the compilation in progress, or end of the last one
-        (`time.monotonic`).
+        """Start of the current compilation, or end of the last one (`time.monotonic`),
+        s.
         """
         self._is_broken = False
         self._reported = False
@@ -64,7 +64,10 @@ class Watch:
     # -- events of the compiler
 
     def begin(self) -> None:
-        """A compilation begins, in this process or in another one. They nest."""
+        """Register the start of a compilation, here or in another process.
+
+        Calls nest.
+        """
         with self._lock:
             self._depth += 1
             if self._depth == 1:
@@ -79,7 +82,7 @@ class Watch:
                     self._teller.start()
 
     def end(self, good: bool = True) -> None:
-        """A compilation has ended; `good`: without an error."""
+        """Register the end of a compilation; `good`: without an error."""
         with self._lock:
             self._depth -= 1
             self.count += good
@@ -91,13 +94,13 @@ class Watch:
 
     @contextlib.contextmanager
     def elsewhere(self) -> Iterator[None]:
-        """While the block runs, another process compiles."""
+        """Register compilation in another process for the duration of the block."""
         self.begin()
         try:
             yield
         finally:
             with self._lock:
-                # only kernels of this process are counted
+                # `end` counts a kernel, but it belongs to the other process.
                 self.count -= 1
                 self.end()
 
@@ -105,21 +108,21 @@ class Watch:
 
     @property
     def spent(self) -> float:
-        """Time in which kernels were compiled since the last summary, s."""
+        """Time spent compiling since the last summary, s."""
         with self._lock:
             return self._spent + (
                 time.monotonic() - self._since if self._depth else 0.0
             )
 
     def finish(self) -> None:
-        """Compilation is over: print the summary now, if anything was reported."""
+        """Print the summary now, if any compilation was reported."""
         teller = self._teller
         if teller is not None:
             self._over.set()
             teller.join()
 
     def _tell(self) -> None:
-        """Reporter thread: refreshes the progress line, then prints the summary."""
+        """Update the progress line, then print the summary (thread)."""
         shown = sys.stderr
         is_line = _is_interactive(shown)
         while not self._over.wait(REFRESH_PERIOD):
@@ -157,15 +160,15 @@ class Watch:
             _write(shown, f"botyard: kernels compiled in {spent:.0f} s\n")
             if self.unwritable_cache:
                 text = (
-                    f"they cannot be kept: {self.unwritable_cache} is not "
-                    "writable; set NUMBA_CACHE_DIR to a folder that is"
+                    f"cannot keep them: {self.unwritable_cache} is not "
+                    "writable; set NUMBA_CACHE_DIR to a writable folder"
                 )
                 _write(shown, f"botyard: {text}\n")
 
 
 def _is_interactive(stream: Any) -> bool:
-    """Whether a stream shows a line that is overwritten: a terminal, or a notebook's
-    output.
+    """Return whether a stream can overwrite a line: a terminal, or the output of a
+    notebook.
     """
     if stream is None:
         return False
@@ -175,24 +178,28 @@ def _is_interactive(stream: Any) -> bool:
             "google",
         )
     except (AttributeError, ValueError):
-        # it is closed, or something else's
+        # The stream is closed, or is not a file.
         return False
 
 
 def _has_audience(always: bool) -> bool:
+    """Return whether anything should be reported."""
     if multiprocessing.parent_process() is not None:
-        return False  # the parent process reports
+        # The parent process reports for its children.
+        return False
     return _is_interactive(sys.stderr) or (always and sys.stderr is not None)
 
 
 def _write(stream: Any, text: str) -> None:
-    with contextlib.suppress(OSError, ValueError):  # the stream was closed
+    """Write text to a stream; ignore a closed one."""
+    # The stream is closed.
+    with contextlib.suppress(OSError, ValueError):
         stream.write(text)
         stream.flush()
 
 
 watch: Final = Watch()
-"""The compilation progress of this process."""
+"""Compilation progress of this process."""
 atexit.register(watch.finish)
 
 __all__ = ["IDLE_TIMEOUT", "MIN_REPORTED", "Watch", "watch"]

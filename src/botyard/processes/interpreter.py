@@ -1,5 +1,6 @@
-"""The command line that carries out a function of botyard in another Python
-interpreter. A leaf, and cheap to import.
+"""Command line that runs a function of botyard in another Python interpreter.
+
+Cheap to import.
 """
 
 from __future__ import annotations
@@ -18,29 +19,27 @@ _START: Final = (
 def python_command(
     function: str, *arguments: str, unbuffered: bool = False
 ) -> list[str]:
-    """A command line that imports a module of botyard in a new interpreter and calls
-    one of its functions.
+    """Return a command line that calls a function of botyard in a new interpreter.
 
-    The package is found where this process has found it. The working directory is no
-    place of modules (``-P``): it may hold maps of strangers, and files that are called
-    like modules of Python.
+    The new process finds the package where this process found it. The working folder is
+    not on the module path (``-P``): it may contain untrusted files named like Python
+    modules.
 
     Parameters
     ----------
     function : str
-        ``module:function``, for instance ``botyard.__main__:main``. It is called
-        without arguments.
+        ``module:function``, such as ``botyard.__main__:main``; called without
+        arguments.
     *arguments : str
-        What stands in its ``sys.argv``, from index 1.
+        Contents of ``sys.argv`` from index 1.
     unbuffered : bool
-        Write what it prints at once (``-u``): for a process that runs other people's
-        code into a log, so that prints and tracebacks keep their order and a kill loses
-        nothing.
+        Do not buffer output (``-u``). For processes that run user code with output to a
+        log: prints and tracebacks keep their order, and a kill loses nothing.
 
     Returns
     -------
     list of str
-        The program, and its arguments.
+        The program and its arguments.
     """
     return [
         sys.executable,

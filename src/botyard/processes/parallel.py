@@ -1,6 +1,4 @@
-"""Threads that do the parts of a work at the same time, and a lock that lets threads
-take turns. A leaf.
-"""
+"""Thread pool for parts of a task, and a lock for turns between threads."""
 
 from __future__ import annotations
 
@@ -13,15 +11,17 @@ from typing import Any
 
 
 class Workers:
-    """So many threads at most. They are made when they are first needed; in a process
-    that was forked, which has none of them, anew.
+    """Thread pool with a maximum number of threads.
+
+    Threads start on first use, and again in a forked process, which inherits none of
+    them.
 
     Parameters
     ----------
     count : int
         Number of threads.
     name : str
-        What they are called.
+        Prefix of the threads' names.
     """
 
     def __init__(self, count: int, name: str) -> None:
@@ -32,11 +32,13 @@ class Workers:
     def run(
         self, function: Callable[..., object], parts: Sequence[tuple[Any, ...]]
     ) -> None:
-        """Call a function with the arguments of each part; return when all parts are
-        done.
+        """Call a function with the arguments of each part.
 
-        What a call raises is raised when no part is worked on any more. So is a
-        KeyboardInterrupt: nobody writes then into what the caller goes on with.
+        Return when all parts are done.
+
+        An exception of a call, or a KeyboardInterrupt, is raised only after all other
+        parts have stopped: no thread then writes into data that the caller continues to
+        use.
         """
         work: list[Future[object]] = []
         pool = self._ready()
@@ -49,12 +51,13 @@ class Workers:
             raise
 
     def close(self) -> None:
-        """End the threads; the next work makes new ones."""
+        """Stop the threads; the next `run` starts new ones."""
         if self._pool is not None and self._process == os.getpid():
             self._pool.shutdown()
         self._pool = None
 
     def _ready(self) -> ThreadPoolExecutor:
+        """Return the thread pool of this process."""
         if self._pool is None or self._process != os.getpid():
             self._pool, self._process = (
                 ThreadPoolExecutor(self._count, self._name),
@@ -65,9 +68,7 @@ class Workers:
 
 
 def lock() -> AbstractContextManager[bool]:
-    """A lock for ``with``: one thread at a time is in it. Calls that the same thread
-    makes within go on.
-    """
+    """Return a reentrant lock for ``with``."""
     return RLock()
 
 

@@ -1,13 +1,11 @@
-"""Atomic writing of files that never overwrites a user's own. A leaf: imports only the
-errors.
+"""Atomic writing of files, without overwriting the user's own.
 
-Two kinds of files. Those that a user names (pictures, scenarios, maps, results) are
-replaced only if this program wrote them, which a mark in the file tells (`MARK`), or if
-the user insists (`force`). The program's own files (state, logs, recordings, copies of
-logs) are opened without following links, and only regular files are replaced or
+There are two kinds of files. Files named by the user (pictures, scenarios, maps,
+results) are replaced only if this program wrote them, which a marker in the file shows
+(`MARK`), or if the user insists (`force`). The program's own files (state, logs,
+recordings) are opened without following links, and only regular files are replaced or
 deleted. Replacing is atomic: new contents go to a temporary file in the same folder,
-with a name that cannot be guessed (`tempfile.mkstemp`), which is renamed when it is
-complete.
+with an unpredictable name (`tempfile.mkstemp`), which is renamed when complete.
 """
 
 from __future__ import annotations
@@ -27,13 +25,14 @@ from typing import BinaryIO, Final
 from botyard.errors import BusyFileError, KeptFileError
 
 MARK: Final = "Written by botyard"
-"""Is near the beginning or the end of every file that this program writes for a user.
-Without it the file is the user's own: to keep an edited file, take the mark out.
+"""Marker near the start or end of each file that this program writes for a user.
+
+A file without it is the user's own: remove the marker to protect an edited file.
 """
 MARK_WITHIN_BYTES: Final = 4096
-"""The mark is searched for in so many first and last bytes of a file."""
+"""Number of first and last bytes of a file in which the marker is searched."""
 PRIVATE: Final = 0o600
-"""Mode of files that hold secrets: read and written by their owner only."""
+"""Mode of files with secrets: only their owner can read and write them."""
 
 StrPath = str | os.PathLike[str]
 Beginnings = bytes | tuple[bytes, ...]
@@ -46,7 +45,7 @@ _NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
 
 
 def _mode(path: StrPath, *, follow: bool) -> int | None:
-    """Type and permissions of what is at a path; None: nothing is there."""
+    """Return type and permissions of the file at a path; None: there is none."""
     try:
         return (os.stat if follow else os.lstat)(path).st_mode
     except FileNotFoundError:
@@ -54,7 +53,7 @@ def _mode(path: StrPath, *, follow: bool) -> int | None:
 
 
 def _kind(mode: int) -> str:
-    """Type of a file that is not regular, in words."""
+    """Return the type of a file that is not regular, in words."""
     kinds = (
         (stat.S_ISLNK, "a link"),
         (stat.S_ISDIR, "a folder"),
@@ -63,48 +62,50 @@ def _kind(mode: int) -> str:
         (stat.S_ISCHR, "a device"),
         (stat.S_ISBLK, "a device"),
     )
-    return next((words for test, words in kinds if test(mode)), "no regular file")
+    return next((words for test, words in kinds if test(mode)), "not a regular file")
 
 
-# -- who writes a file
+# -- exclusive right to write a file
 
 
 MAX_LOCKED_BYTES: Final = 240
-"""Longest name that stands in the name of a lock, bytes: file systems allow 255."""
+"""Maximum length of a file name inside the name of its lock, bytes.
+
+File systems allow 255.
+"""
 
 MAX_ATTEMPTS: Final = 100
-"""Attempts to lock the hidden file that its name stands for; the last one counts also
-where the system cannot tell.
+"""Maximum number of attempts to lock the hidden file that the name refers to.
+
+The last attempt also counts if the system cannot compare the files.
 """
 
 
 class Hold:
-    """The right to write a file: while it lasts, no other `Hold` of the same file is
-    given, in any process.
+    """Exclusive right to write a file, across all processes.
 
-    It is a lock of the operating system, which ends with its process, however that
-    ends, on a hidden file beside the file. A file that is replaced or written in parts
-    cannot carry the lock itself. The hidden file is deleted with the lock; one that is
-    left locks nothing. Where none can be made, the file is not held: then it can hardly
-    be written either.
+    It is a lock of the operating system on a hidden file next to the target, and ends
+    with its process. The target itself cannot carry the lock if it is replaced or
+    split. The hidden file is deleted with the lock; a leftover one locks nothing. If
+    the hidden file cannot be created, the target is not held: then the target can
+    hardly be written either.
 
     Parameters
     ----------
     path : path-like
-        The file, which need not exist. Links are followed; what is no regular file is
-        not held.
+        The file; it need not exist. Links are followed. Only regular files are held.
 
     Raises
     ------
     BusyFileError
-        Another one is held.
+        Another process, or another part of this one, holds the file.
     """
 
     def __init__(self, path: StrPath) -> None:
         self._number = self._linked = -1
         target = Path(os.path.realpath(path))
         name = os.fsencode(target.name)
-        # the hidden file's name would be too long
+        # Otherwise the name of the hidden file would be too long.
         if len(name) > MAX_LOCKED_BYTES:
             name = hashlib.blake2b(name, digest_size=16).hexdigest().encode()
         self._lock = target.with_name(f".{os.fsdecode(name)}.lock")
@@ -119,8 +120,8 @@ class Hold:
                 raise BusyFileError(path)
             self._number = number
             with contextlib.suppress(OSError):
-                # the one before may have deleted it between opening and locking: then
-                # others lock another file
+                # The previous holder may have deleted the file between opening and
+                # locking; other processes would then lock another file.
                 if (
                     os.path.samestat(os.fstat(number), os.lstat(self._lock))
                     or attempt == MAX_ATTEMPTS - 1
@@ -131,8 +132,9 @@ class Hold:
         self._hold_links(target, path)
 
     def _hold_links(self, target: Path, path: StrPath) -> None:
-        """Lock the file itself, too, if it has several names (hard links). Not on
-        Windows, where a lock forbids writing.
+        """Also lock the file itself if it has several names (hard links).
+
+        Not on Windows, where a lock forbids writing.
         """
         if os.name == "nt":
             return
@@ -144,33 +146,35 @@ class Hold:
             raise BusyFileError(path)
 
     def _opened(self) -> int | None:
-        """The hidden file, opened; None: there can be none."""
+        """Open the hidden file; None: it cannot be opened."""
         access = os.O_RDWR if os.name == "nt" else os.O_RDONLY
         with contextlib.suppress(OSError):
             return _open_regular(self._lock, access | os.O_CREAT, 0o644)
         with contextlib.suppress(
             OSError
-        ):  # that of another user, in a folder for all, opens without the flag to create it
+        # In a shared folder, another user's file opens only without the flag to create
+        # it.
+        ):
             return _open_regular(self._lock, access)
 
         return None
 
     def release(self) -> None:
-        """Let others write the file. Nothing happens if it is not held."""
+        """Release the right; do nothing if it is not held."""
         linked, self._linked = self._linked, -1
         if linked >= 0:
             os.close(linked)
         number, self._number = self._number, -1
         if number < 0:
             return
-        # one that has something in it is a file of the user with the same name
+        # A file with contents is a user's file that happens to have this name.
         ours = os.fstat(number).st_size == 0
         if ours and os.name != "nt":
             with contextlib.suppress(OSError):
                 os.unlink(self._lock)
 
         os.close(number)
-        # an open file cannot be deleted there
+        # Windows cannot delete an open file.
         if ours and os.name == "nt":
             with contextlib.suppress(OSError):
                 os.unlink(self._lock)
@@ -183,8 +187,11 @@ class Hold:
 
 
 def _lock(number: int) -> bool:
-    """Lock an open file for this process; False: it is locked. A file system without
-    locks counts as one where nothing is locked.
+    """Lock an open file for this process.
+
+    Return False if another process holds the lock.
+
+    A file system without locks counts as one on which nothing is locked.
     """
     try:
         if sys.platform == "win32":
@@ -206,17 +213,19 @@ def _lock(number: int) -> bool:
     return True
 
 
-# -- files that a user names
+# -- files named by the user
 
 
 def is_ours(path: StrPath, begins: Beginnings = ()) -> bool:
-    """Whether a file is empty, holds the `MARK`, or begins with these bytes. A regular
-    file; links are followed.
+    """Return whether a file is empty, contains `MARK`, or starts with one of these
+    bytes.
+
+    For regular files; links are followed.
 
     Raises
     ------
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     with open(path, "rb") as file:
         head = file.read(MARK_WITHIN_BYTES)
@@ -224,7 +233,8 @@ def is_ours(path: StrPath, begins: Beginnings = ()) -> bool:
         file.seek(max(size - MARK_WITHIN_BYTES, 0))
         tail = file.read(MARK_WITHIN_BYTES)
 
-    marks = (MARK.encode(), MARK.encode("utf-16-be"))  # the second in PDF
+    # PDF stores texts in UTF-16.
+    marks = (MARK.encode(), MARK.encode("utf-16-be"))
     return (
         not head
         or any(mark in head or mark in tail for mark in marks)
@@ -235,15 +245,14 @@ def is_ours(path: StrPath, begins: Beginnings = ()) -> bool:
 def check_replaceable(
     path: StrPath, *, force: bool = False, begins: Beginnings = ()
 ) -> None:
-    """Check that `replacing` may write a file, before the work for it is done; nothing
-    is written.
+    """Check, before any work is done, that `replacing` may write a file.
 
     Raises
     ------
     KeptFileError
-        There is a file that this program did not write, and `force` is False.
+        A file exists that this program did not write, and `force` is False.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     mode = _mode(path, follow=True)
     if (
@@ -259,28 +268,31 @@ def check_replaceable(
 def replacing(
     path: StrPath, *, force: bool = False, begins: Beginnings = ()
 ) -> Iterator[BinaryIO]:
-    """Context manager that writes a file named by a user: the block writes to the file
-    object. If it fails, the old file stays.
+    """Write a file named by the user (context manager).
 
-    A link is followed; a pipe or a device (``/dev/stdout``) is written to as it is.
+    If the block fails, the old file stays.
+
+    The block receives a file object. A link is followed; a pipe or a device
+    (``/dev/stdout``) is written to directly.
 
     Parameters
     ----------
     path : path-like
         The file.
     force : bool
-        Replace it whoever wrote it.
+        Replace the file even if this program did not write it.
     begins : bytes or tuple of bytes
-        A file that begins with one of these counts as this program's: for formats
-        without room for the `MARK`.
+        First bytes of a file that counts as this program's, for formats without a place
+        for
+        `MARK`.
 
     Raises
     ------
     KeptFileError
-        There is a file that this program did not write, or another program is writing
-        it (BusyFileError); it is unchanged.
+        A file exists that this program did not write, or another program is writing it
+        (BusyFileError); it stays unchanged.
     OSError
-        It cannot be written.
+        The file cannot be written.
     """
     with Hold(path):
         yield from _replacing(path, force=force, begins=begins)
@@ -305,13 +317,13 @@ def _replacing(path: StrPath, *, force: bool, begins: Beginnings) -> Iterator[Bi
 def write_text(
     path: StrPath, text: str, *, force: bool = False, begins: Beginnings = ()
 ) -> None:
-    """Write text (UTF-8) to a file named by a user; see `replacing`."""
+    """Write text (UTF-8) to a file named by the user; see `replacing`."""
     with replacing(path, force=force, begins=begins) as file:
         file.write(text.encode())
 
 
 def _usual_mode() -> int:
-    """Permissions of a new file, by the process's umask."""
+    """Return the permissions of a new file, according to the umask."""
     mask = os.umask(0o022)
     os.umask(mask)
     return 0o666 & ~mask
@@ -319,15 +331,18 @@ def _usual_mode() -> int:
 
 @contextlib.contextmanager
 def _fresh(target: Path, mode: int) -> Iterator[BinaryIO]:
-    """A temporary file that replaces `target` when the block has succeeded."""
+    """Yield a temporary file that replaces `target` if the block succeeds."""
     try:
         number, name = tempfile.mkstemp(
             dir=target.parent, prefix=f".{target.name[:64]}-", suffix=".new"
         )
     except OSError as error:
         raise OSError(
-            error.errno, error.strerror, str(target)
-        ) from None  # the user knows this name, not the temporary one
+            error.errno,
+            error.strerror,
+            str(target),
+            # The user knows the target's name, not the temporary one.
+        ) from None
 
     try:
         with open(number, "wb") as file:
@@ -346,15 +361,25 @@ def _fresh(target: Path, mode: int) -> Iterator[BinaryIO]:
 
 
 def open_own(path: StrPath, *, append: bool = False, mode: int = 0o666) -> BinaryIO:
-    """Open a file of the program's own for writing: appending, or truncated. It is
-    created if it does not exist.
+    """Open one of the program's own files for writing.
 
-    Files in ``/dev``, such as ``/dev/stdout``, are allowed, too.
+    Create it if it does not exist.
+
+    Files in ``/dev``, such as ``/dev/stdout``, are also allowed.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    append : bool
+        Append, instead of truncating the file.
+    mode : int
+        Permissions of a new file.
 
     Raises
     ------
     OSError
-        It cannot be opened, or is a link, a folder, a pipe or a device.
+        The file cannot be opened, or is a link, a folder, a pipe or a device.
     """
     if is_device(path):
         return open(path, "wb")
@@ -367,25 +392,29 @@ def open_own(path: StrPath, *, append: bool = False, mode: int = 0o666) -> Binar
 
 
 def is_device(path: StrPath) -> bool:
-    """Whether a path names something in ``/dev``, such as ``/dev/stdout``: written to,
-    but never replaced, renamed or deleted.
+    """Return whether a path is in ``/dev``, such as ``/dev/stdout``.
+
+    Such a file is written to, but never replaced, renamed or deleted.
     """
     return os.name == "posix" and os.path.dirname(os.path.abspath(path)) == "/dev"
 
 
 def read_own(path: StrPath, limit: int) -> bytes:
-    """Read a file of the program's own.
+    """Read one of the program's own files.
 
     Raises
     ------
     OSError
-        It cannot be read, is not a regular file (a link is none), or has more than
-        `limit` bytes.
+        The file cannot be read, is not a regular file (for example, a link), or is
+        longer
+        than `limit` bytes.
     """
     with open(_open_regular(path, os.O_RDONLY), "rb") as file:
         data = file.read(limit + 1)
     if len(data) > limit:
-        raise OSError(errno.EFBIG, f"it has more than {limit} bytes", str(path))
+        raise OSError(
+            errno.EFBIG, f"expected at most {limit} bytes, found more", str(path)
+        )
     return data
 
 
@@ -407,13 +436,14 @@ def _open_regular(path: StrPath, flags: int, mode: int = 0o666) -> int:
 
 
 def replace_own(path: StrPath, data: bytes, *, mode: int = PRIVATE) -> None:
-    """Write a file of the program's own, atomically. A link in its place is neither
-    followed nor replaced.
+    """Write one of the program's own files atomically.
+
+    A link in its place is neither followed nor replaced.
 
     Raises
     ------
     OSError
-        It cannot be written, or something is there that is not a regular file.
+        The file cannot be written, or is not a regular file.
     """
     with _replacing_own(path, mode) as file:
         file.write(data)
@@ -429,19 +459,20 @@ def _replacing_own(path: StrPath, mode: int) -> Iterator[BinaryIO]:
 
 
 def is_replaceable_own(path: StrPath) -> bool:
-    """Whether nothing or a regular file is at a path; a link is none."""
+    """Return whether a path holds a regular file or nothing; a link does not count."""
     found = _mode(path, follow=False)
     return found is None or stat.S_ISREG(found)
 
 
 def copy_own(source: StrPath, path: StrPath) -> None:
-    """Copy a file of the program's own, with its permissions; see `replace_own`.
+    """Copy one of the program's own files with its permissions; see `replace_own`.
 
     Raises
     ------
     OSError
         The file cannot be read, the copy cannot be written, or one of them is not a
-        regular file.
+        regular
+        file.
     """
     number = _open_regular(source, os.O_RDONLY)
     with (
@@ -452,12 +483,12 @@ def copy_own(source: StrPath, path: StrPath) -> None:
 
 
 def remove_own(path: StrPath) -> None:
-    """Delete a file of the program's own, if there is one.
+    """Delete one of the program's own files if it exists.
 
     Raises
     ------
     OSError
-        It cannot be deleted, or is not a regular file.
+        The file cannot be deleted, or is not a regular file.
     """
     found = _mode(path, follow=False)
     if found is None:

@@ -1,6 +1,4 @@
-"""Progress lines for slow operations: one line when an operation takes longer than a
-second, none when it is quick. A leaf.
-"""
+"""Progress messages for slow operations: one line if an operation takes over a second."""
 
 from __future__ import annotations
 
@@ -12,13 +10,17 @@ from collections.abc import Callable, Iterator
 from botyard.names import escaped
 
 SLOW_AFTER_S = 1.0
-"""An operation that takes longer than this is announced, s."""
+"""Time after which an operation is announced, s."""
 
 
 def _tell(text: str) -> None:
+    """Print a line on stderr."""
     with contextlib.suppress(
-        OSError, ValueError, AttributeError
-    ):  # stderr is closed, or there is none
+        OSError,
+        ValueError,
+        AttributeError,
+        # stderr may be closed or missing.
+    ):
         sys.stderr.write(f"botyard: {escaped(text)}\n")
         sys.stderr.flush()
 
@@ -27,17 +29,18 @@ def _tell(text: str) -> None:
 def telling(
     text: str, tell: Callable[[str], None] = _tell, after: float | None = None
 ) -> Iterator[None]:
-    """Print what the block does, once, if it takes longer than `after`; from a thread,
-    so that the block may be in C code.
+    """Print a message once if the block takes longer than `after`.
+
+    A thread prints it, so that the block may be in C code.
 
     Parameters
     ----------
     text : str
-        What is done or waited for, and what the user may do about it.
+        Current operation, and what the user can do about it.
     tell : callable
-        Called with the text, in another thread; by default prints a line on stderr.
+        Receives the text in another thread; by default prints it on stderr.
     after : float, optional
-        Wall time, s; `SLOW_AFTER_S` if not given.
+        Wall time, s; `SLOW_AFTER_S` by default.
     """
     timer = threading.Timer(SLOW_AFTER_S if after is None else after, tell, (text,))
     timer.daemon = True
