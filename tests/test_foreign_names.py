@@ -99,7 +99,9 @@ def walker(name: str) -> str:
 def test_files_with_robots_of_bad_names_are_refused_with_the_line(
     name: str, text: Callable[[str], str]
 ) -> None:
-    with pytest.raises(FormatError, match="expected 1 to 64 printable characters") as error:
+    with pytest.raises(
+        FormatError, match="expected 1 to 64 printable characters"
+    ) as error:
         read_world(Source("s.yaml", text(name).encode()), Options())
     assert error.value.line is not None and error.value.line >= 3
 
@@ -360,7 +362,10 @@ def test_two_models_of_one_subclass_do_not_overwrite_each_others_file(
         "models", "one.toml", "two.toml", "--parameter-files", "p", capsys=capsys
     )
     assert (code, os.listdir("p")) == (0, ["ours.p"])
-    assert "two: clients read ours.p, which already describes one; that file is kept" in err
+    assert (
+        "two: clients read ours.p, which already describes one; that file is kept"
+        in err
+    )
     assert (
         "500" in Path("p/ours.p").read_text()
         and "700" not in Path("p/ours.p").read_text()

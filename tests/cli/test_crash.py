@@ -193,7 +193,10 @@ def test_an_open_port_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
         "--no-network-discovery",
         capsys=capsys,
     )
-    assert (code, "every computer that can reach 0.0.0.0 can command the robots" in err) == (0, True)
+    assert (
+        code,
+        "every computer that can reach 0.0.0.0 can command the robots" in err,
+    ) == (0, True)
 
 
 def test_no_process_for_the_background(

@@ -247,7 +247,10 @@ def test_the_table_is_that_of_the_project() -> None:
             "--on-robots does not go together with --compat",
         ),
         ("traffic run none.json --on-robots p3dxx", 'did you mean "p3dx"'),
-        ("traffic run none.json --ros1 --supervisor fcfs", "does not go together with --ros1"),
+        (
+            "traffic run none.json --ros1 --supervisor fcfs",
+            "does not go together with --ros1",
+        ),
         ("traffic run none.json --gantt x.jpeg2", "expected one of the suffixes"),
         ("traffic run none.json --events no/where", "--events: cannot write no/where"),
         ("traffic compare --csv no/where", "--csv: cannot write no/where"),

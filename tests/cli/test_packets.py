@@ -111,7 +111,10 @@ def test_sessions_are_told_apart_and_foreign_names_shown(tmp_path: Path) -> None
 
 def test_gaps_are_told(tmp_path: Path) -> None:
     lines = told(tmp_path / "a", line(frame(0)), {"lost": 12, "sim": 3.5, "wall": 3.5})
-    assert lines[1] == "    3.500 12 lines are missing here: the recorder could not write them"
+    assert (
+        lines[1]
+        == "    3.500 12 lines are missing here: the recorder could not write them"
+    )
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,10 @@ def silent() -> Iterator[int]:
         (("maps", "list", "office"), "reading office"),
         (("scenario", "check", "office"), "reading office"),
         (("-m", "office", "-r", "p3dx", "--no-gui", *FAST, "0"), "reading office"),
-        (("traffic", "generate", "ring", "-n", "12"), "generating a task for 12 robots"),
+        (
+            ("traffic", "generate", "ring", "-n", "12"),
+            "generating a task for 12 robots",
+        ),
     ],
 )
 def test_long_work(

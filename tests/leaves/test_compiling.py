@@ -161,7 +161,7 @@ def test_a_program_in_python_shows_it(tmp_path: Path) -> None:
     import pty
 
     code = (
-        "from botyard import compiling; compiling.MIN_REPORTED = 0.0; "
+        "from botyard.processes import compiling; compiling.MIN_REPORTED = 0.0; "
         "compiling.REFRESH_PERIOD = 0.001; compiling.IDLE_TIMEOUT = 100.0\n"
         "import sys, types\n"
         "from botyard.engine.kernels.jit import entry_kernel\n"

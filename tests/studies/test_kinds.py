@@ -97,7 +97,9 @@ def test_a_goal_that_is_not_reached_is_a_result_and_all_robots_are_measured_with
     setup = Setup(
         robots={"bob": "p3dx"}, controllers={"eve": "wander"}, measures=["time"]
     )
-    with pytest.raises(BadResultError, match=r'expected one of the robots bob, found "eve"'):
+    with pytest.raises(
+        BadResultError, match=r'expected one of the robots bob, found "eve"'
+    ):
         carry_out(setup, {}, 1, Conditions(Path(), 1.0))
 
 

@@ -387,7 +387,9 @@ def test_what_cannot_be_loaded_ends_the_study(tmp_path: Path) -> None:
 
     (tmp_path / "lab.py").write_text("import os\nprint('bye', flush=True)\nos._exit(3)")
     study = study_of(tmp_path, "run: lab.py:drive\n")
-    with pytest.raises(CommandLineError, match=r"before they are ready \(status 3\):\nbye"):
+    with pytest.raises(
+        CommandLineError, match=r"before they are ready \(status 3\):\nbye"
+    ):
         study.carry_out(study.left(), 1)
 
 

@@ -248,7 +248,8 @@ def test_what_a_node_cannot_load_ends_the_study(
     _, err = said_by(process)
     assert process.returncode == 255
     assert (
-        "plan.yaml: cannot run the plan: ModuleNotFoundError: No module named 'helper'" in err
+        "plan.yaml: cannot run the plan: ModuleNotFoundError: No module named 'helper'"
+        in err
     )
 
 
@@ -403,7 +404,8 @@ def test_only_files_that_the_plan_names_are_sent(
     assert os.access(tmp_path / "copy" / "run.sh", os.X_OK)
     plan.write_text(text.replace("office", "../outside.yaml"), "utf-8")
     with pytest.raises(
-        CommandLineError, match=r"expected files in the plan's folder, .* found \.\./outside\.yaml"
+        CommandLineError,
+        match=r"expected files in the plan's folder, .* found \.\./outside\.yaml",
     ):
         copy_files(read_plan(plan), tmp_path / "other")
 

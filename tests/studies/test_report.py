@@ -173,7 +173,9 @@ def test_the_page_stands_alone(study: Study, tmp_path: Path) -> None:
 
 def test_nothing_to_report(study: Study, tmp_path: Path) -> None:
     study.folder.clear()
-    with pytest.raises(CommandLineError, match="expected results of this plan, found none"):
+    with pytest.raises(
+        CommandLineError, match="expected results of this plan, found none"
+    ):
         write_report(
             Study.open(study.plan, study.folder.path), tmp_path / "report.html"
         )

@@ -240,9 +240,7 @@ class Running(RunningInfo):
             for future in waiting:
                 resolve(
                     future,
-                    error=NotNowError(
-                        "the simulator ended before this was done"
-                    ),
+                    error=NotNowError("the simulator ended before this was done"),
                 )
 
             self._ended.set()

@@ -152,8 +152,8 @@ class Hold:
             return _open_regular(self._lock, access | os.O_CREAT, 0o644)
         with contextlib.suppress(
             OSError
-        # In a shared folder, another user's file opens only without the flag to create
-        # it.
+            # In a shared folder, another user's file opens only without the flag to create
+            # it.
         ):
             return _open_regular(self._lock, access)
 
