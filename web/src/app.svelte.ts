@@ -1,4 +1,4 @@
-// The page's heart: it makes the stores and tells each what concerns it. What they do is theirs.
+// The center of the page: it makes the stores and passes each message to the stores that need it.
 
 import { PAST, type Details, type Push, type Schema, type View, type Welcome } from "./generated/messages";
 import { Connection, type Status } from "./net/connection";
@@ -35,7 +35,7 @@ import { Camera } from "./view/camera";
 import type { LayerName } from "./view/layers";
 import { World } from "./view/world";
 
-/** What the page needs of the browser it is in. */
+/** The parts of the browser that the page uses. */
 export interface Browser {
   /** May throw: some browsers keep nothing for some pages. */
   storage: () => KeptValues;
@@ -138,11 +138,11 @@ export class App implements Subjects {
     if (await this.maps.upload(files)) this.panels.close("map");
   }
 
-  // -- what the simulator tells
+  // -- messages of the simulator
 
   private connected(status: Status, reason: string): void {
     this.session.connected(status, reason);
-    if (status === "refused") this.panels.close(); // what is said about it must not lie under one
+    if (status === "refused") this.panels.close(); // a panel would cover the message about it
     if (status !== "open") {
       this.driving.letGo();
       this.drag.lose();
@@ -251,7 +251,7 @@ export class App implements Subjects {
     this.painter.redraw();
   }
 
-  /** What the simulator is asked to send. */
+  /** The data that the simulator is asked to send. */
   private view(): View {
     const { layers } = this.settings;
     return {

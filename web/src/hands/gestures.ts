@@ -1,6 +1,6 @@
-// What pointers do to the world: a state machine without a page, so that it can be tested alone.
+// Gestures of pointers on the world: a state machine without a page, so that it can be tested alone.
 //
-// Left drag on a body moves it, right drag (or Shift or Ctrl and left) turns it towards the pointer. Beside bodies, left, right and Ctrl drag
+// Left drag on a body moves it, right drag (or Shift or Ctrl and left) turns it towards the pointer. Next to bodies, left, right and Ctrl drag
 // pan, Shift drag selects what is in a box, middle or Alt drag zooms. The wheel zooms at the pointer, or turns a selected body
 // under it unless the view follows one.
 
@@ -14,7 +14,7 @@ export interface Pointer {
   alt: boolean;
 }
 
-/** What gestures bring about. Points are pixels of the window. */
+/** Actions of gestures. Points are pixels of the window. */
 export interface Hands {
   readonly tool: "select" | "measure" | "place";
   /** Whether the view follows a body: it lies under the pointer then, and the wheel is for the view. */

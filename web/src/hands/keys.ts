@@ -42,7 +42,7 @@ export const NUDGE_TURN = (5 * Math.PI) / 180;
 const NUDGES: Record<string, [number, number]> = { w: [NUDGE, 0], s: [-NUDGE, 0], a: [0, NUDGE_TURN], d: [0, -NUDGE_TURN] };
 const ARROWS: Record<string, [number, number]> = { ArrowUp: [0, -60], ArrowDown: [0, 60], ArrowLeft: [-60, 0], ArrowRight: [60, 0] };
 
-/** What a key does; `selected`: a body is selected, `drives`: one that the arrows drive. */
+/** Return the action of a key; `selected`: a body is selected, `drives`: the arrow keys drive it. */
 export function actionOf(k: Key, selected: boolean, drives: boolean): Action | null {
   const lower = k.key.length === 1 ? k.key.toLowerCase() : k.key;
   if (k.ctrl) {
@@ -73,7 +73,7 @@ export const HELP: [string, [string, string][]][] = [
       ["click, Ctrl-click", "select a body, or one more"],
       ["drag a body", "move it; its odometry does not notice"],
       ["right-drag, Shift- or Ctrl-drag a body", "turn it towards the pointer"],
-      ["drag beside bodies", "pan; with Shift: select what is in the box"],
+      ["drag free space", "pan; with Shift: select the bodies in the box"],
       ["wheel", "zoom at the pointer; over a selected body: turn it, unless the view follows it"],
       ["middle-drag, Alt-drag", "zoom"],
       ["double-click a robot", "follow it"],

@@ -17,7 +17,7 @@ type Waiting = { resolve: (value: unknown) => void; reject: (error: Error) => vo
 type Unnumbered<T> = T extends unknown ? Omit<T, "id"> : never;
 export type Ask = Unnumbered<AnyRequest>;
 
-/** The simulator tells its state twice a second. When nothing has come for so long, ms, it does not answer … */
+/** The simulator sends its state twice a second. After this silence, ms, it counts as not answering … */
 export const SILENCE = 3000;
 /** … and after so long, ms, another connection is tried. */
 export const GIVEN_UP = 10_000;
@@ -84,7 +84,7 @@ export class Connection {
     };
   }
 
-  /** Begin anew with another token. */
+  /** Connect again with another token. */
   useToken(token: string): void {
     this.token = token;
     this.tries = 0;
@@ -96,7 +96,7 @@ export class Connection {
     this.forget();
   }
 
-  /** A connection may look alive while nobody answers: the simulator stands still, or the network has gone. */
+  /** A connection may seem open without an answering peer: the simulator hangs, or the network is down. */
   look(now = performance.now()): void {
     const silent = now - this.heard;
     if (this.socket && silent > GIVEN_UP) {

@@ -103,7 +103,7 @@ export interface WorldMap {
   points: Float32Array;
 }
 
-/** What stands before the columns of a map: all of it, and how many walls and points follow. */
+/** Header before the columns of a map: the whole header, and the numbers of walls and points that follow. */
 type MapHead = Omit<WorldMap, "walls" | "points"> & { walls: number; points: number };
 
 /** Read a map; throws an Error when it is none. */

@@ -5,7 +5,7 @@ import { bisect, rowsOf, type Row } from "../view/gantt";
 import type { Asks } from "./ports";
 
 export class Chart {
-  /** What the chart is of; null: there is none. */
+  /** Subject of the chart; null: no chart. */
   result = $state.raw<ChartResult | null>(null);
   rows = $state.raw<Row[]>([]);
   shown = $state(true);
@@ -37,7 +37,7 @@ export class Chart {
     this.rows = [];
   }
 
-  /** The time at which something begins or ends in the row of the keys, before or after a time, s; null: there is none. */
+  /** Time, s, of the next start or end in the row of the keys, before or after a time; null: none. */
   change(time: number, by: 1 | -1, nearer: number): number | null {
     const times = this.rows[this.row]?.changes;
     if (!times) return null;

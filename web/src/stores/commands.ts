@@ -1,4 +1,4 @@
-// What keys and buttons bring about: each is a word of hands/keys.ts, carried out by the subject that it is about.
+// Actions of keys and buttons: each is a word of hands/keys.ts; the store of its subject carries it out.
 
 import { actionOf, type Action, type Key, type Simple } from "../hands/keys";
 import type { Capture } from "./capture.svelte";
@@ -133,7 +133,7 @@ export class Commands {
     else if (selection.names.length) void fleet.removeAll([...selection.names]);
   }
 
-  /** Let the world go on from the moment that is shown; asked about when somebody would notice. */
+  /** Continue the world from the shown moment; asks first if clients would notice. */
   goOn(): void {
     const { timeline, panels, session } = this.on;
     const { looked } = timeline;

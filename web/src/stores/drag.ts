@@ -1,4 +1,4 @@
-// Bodies in hands: they are shown where the hand is, and the simulator is told.
+// Dragged bodies: drawn at the pointer, and sent to the simulator.
 
 import type { Placement } from "../generated/messages";
 import type { World } from "../view/world";
@@ -110,7 +110,7 @@ export class Drag {
     void this.hold(this.roster.namesOf(grabbed.rows), false);
   }
 
-  /** The connection is lost: nothing is in hand any more, and nothing is told. */
+  /** The connection is lost: drop the dragged bodies without a message. */
   lose(): void {
     this.grabbed = null;
     clearTimeout(this.moveTimer);
@@ -151,7 +151,7 @@ export class Drag {
     this.world.dragged.clear();
   }
 
-  /** What is in hand, by name: to be asked before rows get other numbers. */
+  /** Names of the dragged bodies; call before rows get other numbers. */
   held(): Held | null {
     const { grabbed } = this;
     if (!grabbed) return null;

@@ -1,4 +1,4 @@
-// What is done to all selected bodies at once.
+// Actions on all selected bodies at once.
 
 import { count, shown } from "../text";
 import type { Ask } from "../net/connection";
@@ -15,7 +15,7 @@ export class Fleet {
     private group: () => number,
   ) {}
 
-  /** Those of the selection that drive. */
+  /** Selected robots that drive. */
   get drivable(): string[] {
     return this.roster.drivable(this.selection.names);
   }

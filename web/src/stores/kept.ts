@@ -1,4 +1,4 @@
-// What is read from the browser's storage and from the address. Another version of the page, another program at the same address or a
+// Values from the browser's storage and from the address. Another version of the page, another program at the same address or a
 // person may have written it: each value is checked by one function, and what is not as expected is as if it were not there.
 
 import { defaultLayers, LAYERS, type LayerName, type Layers } from "../view/layers";
@@ -101,7 +101,7 @@ export function tokenOf(value: unknown): string {
   return token.length <= MAX_TOKEN && /^[\x20-\x7e\xa1-\xff]+$/.test(token) ? token : "";
 }
 
-/** The token in what somebody pasted, or in the address: the token itself, or behind `#token=` as the simulator prints it. */
+/** The token in pasted text or in the address: the token itself, or behind `#token=` as the simulator prints it. */
 export function tokenIn(pasted: string): string {
   const text = pasted.trim();
   const hash = text.indexOf("#");

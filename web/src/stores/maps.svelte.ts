@@ -10,7 +10,7 @@ export class Maps {
   name = $state("");
   /** The file that it was read from; "": none that could be read again. */
   source = $state("");
-  /** What is being done that may take a while; "": nothing. */
+  /** Slow operation in progress; "": none. */
   busy = $state("");
   /** The present map. */
   private info: MapInfo = { url: "", name: "", source: "", bounds: null, view: null };

@@ -7,9 +7,9 @@ export interface Toast {
   number: number;
   text: string;
   bad: boolean;
-  /** It tells of something that a button beside it takes back. */
+  /** A button next to the notice undoes the reported change. */
   undo: boolean;
-  /** The file that it tells of, which a button downloads; "": none. */
+  /** The reported file, which a button downloads; "": none. */
   file: string;
 }
 
@@ -44,7 +44,7 @@ export class Notices implements Tells {
     this.say(done + path, false, HANDED, false, path);
   }
 
-  /** What can be taken back is another thing now: messages that offer it go. */
+  /** The next undo is another one now: remove notices that offer the old one. */
   withdraw(): void {
     if (this.toasts.some((t) => t.undo)) this.toasts = this.toasts.filter((t) => !t.undo);
   }

@@ -3,7 +3,7 @@
 import type { Drawn } from "../view/renderer";
 import type { Redraw } from "./ports";
 
-/** What draws, while it is there. */
+/** The renderer while it exists. */
 export interface Stage {
   renderer: string;
   drawNow(): void;
@@ -21,7 +21,7 @@ const KEPT_COSTS = 200;
 export class Painter {
   stage: Stage | null = null;
   drawn: Drawn = { bodies: 0, fans: 0, points: 0, sonar: 0 };
-  /** What draws at present. */
+  /** The present renderer. */
   renderer = $state("");
   /** Main-thread time of the last pictures that showed a new frame, ms. */
   costs: number[] = [];

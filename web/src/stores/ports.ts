@@ -1,4 +1,4 @@
-// What stores need of each other and of the browser, as small interfaces: a test gives each its own.
+// Small interfaces between stores, and to the browser: a test passes its own.
 
 import type { Ask } from "../net/connection";
 

@@ -6,9 +6,9 @@ import type { DebugName } from "../view/layers";
 import type { World } from "../view/world";
 import type { Asks, Redraw } from "./ports";
 
-/** What changes with robots is asked for more often than what changes with the map, ms. */
+/** Data of robots is requested more often than data of the map, ms. */
 const PERIOD: Record<DebugName, number> = { rays: 300, candidates: 300, grid: 2000, clearance: 2000 };
-/** What is asked of a robot, and not of the map. */
+/** Requests about a robot, not about the map. */
 const OF_ROBOT: ReadonlySet<DebugName> = new Set(["rays", "candidates"]);
 
 export class Probe {

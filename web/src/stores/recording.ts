@@ -7,9 +7,9 @@ import type { Asks, Tells } from "./ports";
 
 type Start = Extract<Ask, { type: "start_recording" }>;
 
-/** What somebody has chosen to record. */
+/** The user's choice of topics to record. */
 export interface Choice {
-  /** The usual ones, with scans of lasers that somebody reads; these without scans; every one; those that `patterns` fit. */
+  /** Usual topics with scans of lasers that have subscribers; usual topics without scans; all; topics that match `patterns`. */
   topics: "usual" | "withoutScans" | "all" | "named";
   /** Patterns of topics, separated by blanks or commas. */
   patterns: string;
@@ -17,7 +17,7 @@ export interface Choice {
   robots: readonly string[] | null;
   /** Keep only so many minutes of simulated time in memory, until they are saved; 0: write all to a file. */
   minutes: number;
-  /** What is kept is saved when a robot stalls. */
+  /** Save the kept minutes when a robot stalls. */
   onStall: boolean;
   /** Most messages for each simulated second by patterns, see `rated`; 0: one for each step; without one, or null: as usual. */
   rates: Readonly<Record<string, number | null | undefined>>;

@@ -33,7 +33,7 @@ export class Roster {
     return (names.length ? names.find((n) => robots.includes(n)) : robots[0]) ?? "";
   }
 
-  /** Those of some names that are robots which drive: what stops and motors are about. */
+  /** The names that belong to driving robots: stops and motors apply to these. */
   drivable(names: readonly string[]): string[] {
     const robots = new Map(this.bodies.slice(0, this.robots).map((b) => [b.name, b.model]));
     return names.filter((n) => {
@@ -42,7 +42,7 @@ export class Roster {
     });
   }
 
-  /** What is needed to drive the body of a name; null: there is none, or it does not drive. */
+  /** Data for driving the named body; null: no such body, or it does not drive. */
   robot(name: string): Robot | null {
     const body = this.bodies.find((b) => b.name === name);
     const model = body && this.models[body.model];

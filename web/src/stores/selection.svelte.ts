@@ -57,7 +57,7 @@ export class Selection {
     this.redraw();
   }
 
-  /** Bodies came or went. A name that nobody had before may be that of a robot that was just added: it stays selected. */
+  /** Bodies came or went. A new name may belong to a robot that was just added: it stays selected. */
   renumber(before: ReadonlySet<string>): void {
     const now = new Set(this.roster.bodies.map((b) => b.name));
     this.set(this.names.filter((n) => now.has(n) || !before.has(n)));

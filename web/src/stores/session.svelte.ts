@@ -1,10 +1,10 @@
-// What is known of the simulator: whether it is there, what it allows, what it tells twice a second, and what it answers.
+// State of the simulator: connection, permission, the status that comes twice a second, and answers.
 
 import type { CatalogResult, InterfaceState, StartOffer, Status as StatusMessage, Welcome } from "../generated/messages";
 import { WRONG_TOKEN, type Ask, type Status } from "../net/connection";
 import type { Asks, Says } from "./ports";
 
-/** What of the connection is needed. */
+/** The needed part of the connection. */
 export interface Line {
   /** The code with which the simulator refused this page for good; 0: it did not. */
   readonly refusal: number;
@@ -17,7 +17,7 @@ export class Session implements Asks {
   /** The token is missing or wrong: there is a field to paste it. */
   wantsToken = $state(false);
   welcome = $state.raw<Welcome | null>(null);
-  /** The simulator waits to be told which world to start. */
+  /** The simulator waits for the choice of a world. */
   start = $state.raw<StartOffer | null>(null);
   stats = $state.raw<StatusMessage | null>(null);
   /** Who commands each robot. */

@@ -1,4 +1,4 @@
-// What a person has chosen to see, and how. Most of it stays in the browser.
+// The user's display settings. Most of them stay in the browser.
 
 import { defaultLayers, type LayerName, type Layers } from "../view/layers";
 import { DARK, LIGHT } from "../view/palette";
@@ -10,7 +10,7 @@ import {
 
 export const SETTINGS_KEY = "botyard";
 
-/** What of the world settings reach. */
+/** The part of the world that settings change. */
 export type Styled = Pick<World, "layers" | "palette" | "paletteVersion" | "colorBy" | "hidden">;
 
 export class Settings {
@@ -26,7 +26,7 @@ export class Settings {
   constructor(
     private storage: () => KeptValues,
     prefersDark: boolean,
-    /** What is to be drawn has changed; the layer that was switched, if it was one. */
+    /** Called when the drawn layers change, with the switched layer if it was one. */
     private changed: (layer: LayerName | null) => void,
   ) {
     const kept = objectIn(readKept(storage, SETTINGS_KEY));

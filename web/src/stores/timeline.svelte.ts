@@ -12,9 +12,9 @@ const SAME_S = 0.25;
 const MIN_SPAN_S = 0.5;
 
 export class TimeLine {
-  /** What can be looked at; null: nothing. */
+  /** The available history; null: none. */
   state = $state.raw<State | null>(null);
-  /** What has happened, oldest first. */
+  /** Events, oldest first. */
   marks = $state.raw<Mark[]>([]);
   /** The moment that is shown; null: now, or a recording. */
   looked = $state.raw<Looked | null>(null);
@@ -132,7 +132,7 @@ export class TimeLine {
   async toMark(by: 1 | -1): Promise<void> {
     const { state } = this;
     if (!state) return this.step(by);
-    const time = this.isLooking || this.isReplay ? this.time : Infinity; // of now, the latest moment that was told is late
+    const time = this.isLooking || this.isReplay ? this.time : Infinity; // the latest reported moment lags behind the live world
     const times = this.marks.map((mark) => mark.time).filter((t) => t >= state.first && (t - time) * by > SAME_S);
     if (times.length) await this.look({ type: "look", time: by > 0 ? Math.min(...times) : Math.max(...times) });
     else this.notices.say(by > 0 ? "there is no event after this moment" : "there is no event before this moment");
@@ -151,7 +151,7 @@ export class TimeLine {
     this.notices.offer(`the world goes on from ${time.toFixed(1)} s`);
   }
 
-  /** Let a recording begin again at its end, or not. */
+  /** Switch whether a recording starts again at its end. */
   async toggleLoop(): Promise<void> {
     await this.session.ask({ type: "loop", on: !this.state?.loop });
   }

@@ -1,4 +1,4 @@
-// What the left button does beside selecting and moving: measure, put new bodies somewhere, select what is in a box.
+// Tools of the left button besides selecting and moving: measure, place new bodies, select the bodies in a box.
 
 import type { Model } from "../generated/messages";
 import { shown } from "../text";

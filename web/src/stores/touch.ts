@@ -1,4 +1,4 @@
-// What gestures on the world bring about: points of the window become points of the world, and each subject does its part.
+// Gestures on the world: points of the window become points of the world, and the store of each subject acts.
 
 import type { Hands } from "../hands/gestures";
 import type { Camera } from "../view/camera";
@@ -10,7 +10,7 @@ import type { Session } from "./session.svelte";
 import type { Tool, Tools } from "./tools.svelte";
 import type { Viewpoint } from "./viewpoint.svelte";
 
-/** A body counts as hit so many pixels beside it. */
+/** A body counts as hit within this distance of it, pixels. */
 const REACH = 6;
 
 export class Touch implements Hands {

@@ -42,7 +42,7 @@ export class Viewpoint {
     if (row !== undefined) [camera.x, camera.y] = world.pose(row);
   }
 
-  /** What is shown at first: what the world file says, else all of it. */
+  /** The first view: the view of the world file, or the whole world. */
   private whole(): Box {
     return this.first ?? this.world.bounds();
   }
@@ -84,7 +84,7 @@ export class Viewpoint {
 
   zoomAt(x: number, y: number, factor: number): void {
     this.moved = true;
-    if (this.isFollowing) this.camera.zoom(factor); // what it follows stays in the middle
+    if (this.isFollowing) this.camera.zoom(factor); // the followed body stays in the middle
     else this.camera.zoomAt(x, y, factor);
     this.redraw();
   }

@@ -1,4 +1,4 @@
-// What part of the world the window shows. World coordinates are metres relative to the schema's origin, y up; screen pixels, y down.
+// The part of the world that the window shows. World coordinates are metres relative to the schema's origin, y up; screen pixels, y down.
 
 export type Box = [number, number, number, number];
 

@@ -18,7 +18,7 @@ const LABEL_WIDTH = 70;
 /** Most robots that are named for which one waits. */
 const MAX_HOLDERS = 5;
 
-/** Bars of one kind in one row, in the order of their begins: begin and end, s, and the sector. */
+/** Bars of one kind in one row, sorted by start: start and end, s, and the sector. */
 export interface Bars {
   begin: Float64Array;
   end: Float64Array;
@@ -27,7 +27,7 @@ export interface Bars {
   sector: Int32Array;
 }
 
-/** What one robot did. */
+/** The actions of one robot. */
 export interface Row {
   name: string;
   goes: Bars;
@@ -37,7 +37,7 @@ export interface Row {
   asks: Float64Array;
   /** Names of the robots for which it waits, by the time from which on it does, s. */
   holders: Map<number, string[]>;
-  /** Times at which something begins or ends, each once, in order, s. */
+  /** Times of starts and ends, each once, sorted, s. */
   changes: Float64Array;
 }
 
@@ -133,7 +133,7 @@ export function barAt(bars: Bars, time: number): number {
   return -1;
 }
 
-/** What a robot does at a time, in words. */
+/** The action of a robot at a time, in words. */
 export function doing(row: Row, time: number): string {
   const said: string[] = [];
   for (const [bars, word] of [[row.waits, "waits"], [row.goes, "drives"]] as const) {
@@ -220,7 +220,7 @@ export function drawChart(context: CanvasRenderingContext2D, rows: readonly Row[
       context.textAlign = "right";
       context.fillText(shortened(context, row.name, room), left - 8, top + ROW / 2);
     } else {
-      // no room beside: over the bars
+      // no room at the side: over the bars
       context.textAlign = "left";
       const text = shortened(context, row.name, right - left - 8);
       context.fillStyle = colors.ground;

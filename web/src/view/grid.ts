@@ -1,4 +1,4 @@
-// Lines of the grid: a metre apart, or, far away, so many that they are still told apart.
+// Lines of the grid: a metre apart, or, zoomed out, as many as can be distinguished.
 
 import { niceStep, type Camera } from "./camera";
 import type { World } from "./world";

@@ -1,4 +1,4 @@
-// What can be shown and hidden, each with a key (D, F, G, T as in AMRISim).
+// Layers that can be shown and hidden, each with a key (D, F, G, T as in AMRISim).
 
 export const LAYERS = {
   map: { label: "Walls and points", key: "m", on: true, group: "World" },

@@ -32,7 +32,7 @@ export function drawOverlay(ctx: Ctx, world: World, camera: Camera, ratio: numbe
   drawScale(ctx, world, camera);
 }
 
-/** Without a map, the world reaches so far on all sides of its origin, m; the plane goes on, but nobody is meant to be there. */
+/** Without a map, the world has this extent on each side of its origin, m; the plane continues, but robots are not meant to be there. */
 const NO_MAP: [number, number, number, number] = [-100, -100, 100, 100];
 
 /** The edge of the world: of what is mapped, or, without a map, of a square, with grey beyond. */
@@ -210,7 +210,7 @@ function drawSelection(ctx: Ctx, world: World, camera: Camera): void {
   }
 }
 
-/** What the state of a body says in a word. */
+/** The state of a body in a word. */
 export function stateWords(state: number): string[] {
   const words: string[] = [];
   if (state & Bit.ESTOP) words.push("emergency stop");
@@ -219,7 +219,7 @@ export function stateWords(state: number): string[] {
   return words;
 }
 
-/** What devices of selected robots have found: a small cross and a word. */
+/** Detections of selected robots' devices: a small cross and a word. */
 function drawMarks(ctx: Ctx, world: World, camera: Camera): void {
   if (!world.frame) return;
   for (const [name, marks] of world.marks) {

@@ -1,4 +1,4 @@
-// Colours. Those that tell robots apart are Okabe and Ito's, which colour-blind people can tell apart too; shape and labels say the same.
+// Colors. Robots have the colors of Okabe and Ito, which color-blind people can also distinguish; shape and labels show the same.
 
 export { DARK, LIGHT, OKABE_ITO, type Palette } from "../generated/palette";
 

@@ -1,4 +1,4 @@
-// What both back-ends can do. They draw the world; `overlay.ts` draws the few things on top, for both, in two dimensions.
+// The interface of both back-ends. They draw the world; `overlay.ts` draws the few things on top, for both, in two dimensions.
 
 import type { Camera } from "./camera";
 import type { World } from "./world";

@@ -1,4 +1,4 @@
-// What is drawn of a body's shape: the mark that tells where its front is, and whether it is a line.
+// Drawing of a body's shape: the mark of its front, and whether it is a line.
 
 import type { Model } from "../generated/messages";
 

@@ -40,7 +40,7 @@ export class Trails {
     this.reset(this.robots);
   }
 
-  /** Samples of a robot, oldest first; a jump (it was put somewhere) begins a new piece. */
+  /** Samples of a robot, oldest first; a jump (it was placed) starts a new piece. */
   pieces(robot: number): [number, number, number][][] {
     const pieces: [number, number, number][][] = [];
     let piece: [number, number, number][] = [];

@@ -50,7 +50,7 @@ const SHADERS = {
     COLOR,
   ],
   cells: [
-    // a scan point is a square of the map's resolution that begins at the point
+    // a scan point is a square of the map's resolution with its corner at the point
     `${COMMON} layout(location = 0) in vec2 at; uniform vec4 tint; uniform float size, half_size; out vec4 color;
      void main() { gl_Position = place(at + half_size); gl_PointSize = size; color = tint; }`,
     COLOR,

@@ -40,7 +40,7 @@ export class World {
   boxSelect: Stroke | null = null;
   /** Where a dragged body is shown until the simulator says the same: row → x, y, th. */
   dragged = new Map<number, [number, number, number]>();
-  /** What devices of selected robots have found, by the robots' names: x, y in the robot's frame, and what is written there. */
+  /** Detections of selected robots' devices, by the robots' names: x, y in the robot's frame, and the label. */
   marks = new Map<string, [number, number, string][]>();
   debug: DebugResult | null = null;
   preview: { model: Model; x: number; y: number; th: number } | null = null;
@@ -60,7 +60,7 @@ export class World {
     this.dragged.clear();
     this.hovered = -1;
     this.debug = null;
-    this.frame = null; // its rows are those of the old schema
+    this.frame = null; // it has the rows of the old schema
     this.schemaVersion++;
   }
 
@@ -69,7 +69,7 @@ export class World {
     this.mapVersion++;
   }
 
-  /** Take a frame; false if its rows are not those of the schema. */
+  /** Take a frame; false if its rows do not match the schema. */
   setFrame(frame: Frame): boolean {
     const n = this.schema?.bodies.length ?? -1;
     if (frame.schema !== this.schema?.number || frame.pose.length !== 3 * n) return false;
@@ -107,7 +107,7 @@ export class World {
     return this.hidden.size > 0 && this.hidden.has(this.model(row).name);
   }
 
-  /** The body at a point, the smallest of several; −1: none. `reach`: how far beside it still counts, m. */
+  /** The body at a point, the smallest of several; −1: none. `reach`: distance from the body that still counts, m. */
   pick(x: number, y: number, reach: number): number {
     let best = -1;
     let least = Infinity;
@@ -142,7 +142,7 @@ export class World {
     return found;
   }
 
-  /** What there is to see: map and bodies. */
+  /** The drawn world: map and bodies. */
   bounds(): Box {
     let box: Box = [Infinity, Infinity, -Infinity, -Infinity];
     const b = this.map.bounds;
