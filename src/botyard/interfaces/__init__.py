@@ -1,3 +1,4 @@
-"""Adapters between protocols and the simulator, without sockets: requests of peers
-become operations of `botyard.control`.
+"""Adapters between protocols and the simulator, without sockets.
+
+They turn requests of clients into operations of `botyard.control`.
 """

@@ -1,5 +1,6 @@
-"""Discovery: one answer for each request, rate-limited for each source address (DSC-001
-… DSC-005).
+"""Discovery of robots over UDP (DSC-001 to DSC-005).
+
+Each request gets one answer, with a rate limit for each source address.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from botyard.protocols.tokenbucket import RateLimit
 
 
 class Discovery:
-    """Answers requests; a `botyard.interfaces.interface.Datagrams`.
+    """Answers discovery requests; a `botyard.interfaces.interface.Datagrams`.
 
     Parameters
     ----------
     everybody : bool
-        Answer requests from any address; otherwise only those from this machine
+        Answer requests from any address; otherwise only requests from this machine
         (decisions, "Discovery").
     """
 
@@ -28,13 +29,15 @@ class Discovery:
 
     @classmethod
     def of(cls, door: Door) -> Discovery:
-        """Make the handler from the option ``everybody``."""
+        """Create the handler from the option ``everybody``."""
         return cls(bool(door.options["everybody"]))
 
     def receive_datagram(
         self, data: bytes, source: str, now: float
     ) -> tuple[bytes, ...]:
-        """Process a datagram; returns the answers."""
+        """Process a datagram and return the answers."""
+        # Without the limit to loopback the answer would announce robots that other
+        # machines cannot reach.
         if not is_request(data) or not (
             self._everybody or ipaddress.ip_address(source).is_loopback
         ):
@@ -52,13 +55,14 @@ interface = Interface(
     is_port_fixed=True,
     is_broadcast=True,
     level=Level.WATCH,
-    rate=1000.0,  # `RateLimit` answers far fewer
+    # High, because `RateLimit` answers far fewer.
+    rate=1000.0,
     options=(
         Option(
             "everybody",
             bool,
             False,
-            "answer other machines; by default when robots can be reached from there",
+            "answer other machines; default: if they can reach the robots",
         ),
     ),
 )

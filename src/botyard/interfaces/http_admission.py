@@ -1,11 +1,12 @@
-"""Admission control of an HTTP server: limits of connections, deadlines and processing
-time. Sans-I/O: time is an argument.
+"""Admission control of an HTTP server: limits of connections, deadlines and CPU time.
 
-A connection that has not shown the token is a stranger. Anybody can be one, so
-strangers share few sockets, short deadlines, and a small share of processing time. When
-there are too many, the oldest idle one is dropped, not the newest: a browser with the
-token shows it within milliseconds, while connections that only hold sockets soon are
-the oldest.
+Sans-I/O: time is an argument.
+
+A connection that has not shown the token is a *stranger*; one that has shown it is a
+*guest*. Anyone can open a connection without a token, so strangers share few sockets,
+short deadlines, and a small share of CPU time. When there are too many, the oldest idle
+stranger is dropped, not the newest. A browser with the token shows it within
+milliseconds, whereas connections that only occupy sockets soon are the oldest.
 """
 
 from __future__ import annotations
@@ -21,39 +22,43 @@ from botyard.protocols.tokenbucket import Budget, TokenBucket
 T = TypeVar("T")
 
 MAX_STRANGERS: Final = 64
-"""Most connections that have not shown a token."""
+"""Limit of connections that have not shown a token."""
 MAX_STRANGERS_EACH: Final = 32
-"""The same from one source address (IPv6: one /64 network)."""
+"""Limit of strangers from one source address (IPv6: one /64 network)."""
 MAX_HELD_UP: Final = 12
-"""No connection is accepted while this many strangers wait for processing; new ones
-queue in the listen backlog.
+"""Number of strangers with unprocessed data at which accepting pauses.
+
+New connections then queue in the listen backlog of the socket.
 """
 BACKLOG_RETRY_S: Final = 0.02
-"""Delay before accepting is tried again, s."""
+"""Delay before the server tries to accept again, s."""
 MAX_GUESTS: Final = 256
-"""Most connections that have shown the token; viewers have a limit of their own."""
+"""Limit of connections that have shown the token; viewers have a separate limit."""
 REQUEST_TIME: Final = 5.0
-"""Deadline of a stranger's request from the first byte to the last, and of the first
-message after the WebSocket handshake, s.
+"""Deadline of a stranger's request, from first byte to last, s.
+
+It also holds for the first message after a WebSocket handshake.
 """
 RESPONSE_TIME: Final = 30.0
 """Deadline for a stranger to read the answer, s."""
 GUEST_TIME: Final = 300.0
-"""Deadline of a request and its answer together for those who have shown the token, s.
-"""
+"""Deadline of a guest's request and its answer together, s."""
 UNREAD_GRACE_S: Final = 30.0
-"""So much later, s, is the deadline of a connection that has said something which we
-have not looked at.
+"""Extension of the deadline while received data waits for processing, s.
+
+The delay is then the server's, not the client's.
 """
 CLOSE_TIMEOUT_S: Final = 3.0
-"""Time-out of closing a connection, s; then it is aborted."""
+"""Timeout of closing a connection, s; the connection is then aborted."""
 ACCEPT_COST: Final = 3e-4
-"""Processing time that accepting a connection counts as, s (measured: 0.2 to 0.3 ms
-including its end).
+"""CPU time that accepting a connection counts as, s.
+
+Measured: 0.2 to 0.3 ms, including the end of the connection.
 """
 ACCEPTING: Final = (0.1, 0.03)
-"""Token bucket of accepting: sustained share of time, and burst, s. It is separate, so
-that requests of others do not delay accepting.
+"""Token bucket of accepting: sustained share of time, and burst in s.
+
+It is separate, so that requests of other connections do not delay accepting.
 """
 
 WORK: Final = {
@@ -61,28 +66,29 @@ WORK: Final = {
     False: ((0.1, 0.03), (0.2, 0.03)),
     True: ((0.3, 0.1), (0.4, 0.1)),
 }
-"""Token buckets of processing time for strangers (None), read-only viewers (False) and
-viewers with control (True): (sustained share, burst in s) of each connection, and of
-all of that kind together. Bursts delay a step, so they are short.
+"""Token buckets of CPU time, each a pair of sustained share and burst in s.
+
+The keys are strangers (None), read-only viewers (False) and viewers with control
+(True). Each value holds the bucket of one connection, and the bucket of all connections
+of that kind together. Bursts are short because they delay a step.
 """
 
 
 class Caller:
-    """One connection: whether it has shown the token, its deadline, and its budget of
-    processing time.
+    """One connection: whether it has shown the token, its deadline and its CPU budget.
 
     Parameters
     ----------
-    gate : Gate
-        Where it came.
+    gate : HttpAdmission
+        Admission control of the server.
     address : str
-        Its source.
+        Source address.
     drop : callable
-        Cuts it off at once; what was not sent yet is lost.
+        Aborts the connection at once; unsent data is lost.
     now : float
         Wall time, s.
     is_unread : callable
-        Whether bytes of it have come and were not read.
+        Returns whether received bytes wait in the transport.
     """
 
     __slots__ = (
@@ -118,54 +124,55 @@ class Caller:
 
     @property
     def has_unread(self) -> bool:
-        """Whether something that it has said has not been looked at."""
+        """Whether data of the client waits for processing, here or in the transport."""
         return self.is_held_up or self._is_unread()
 
     def begins(self, now: float) -> None:
-        """The head of a request was received."""
+        """Set the deadline of a request whose head was received."""
         self.deadline = now + (GUEST_TIME if self.is_known else RESPONSE_TIME)
 
     def ends(self, now: float) -> None:
-        """An answer is complete; the next request may come."""
+        """Set the deadline of the next request after a complete answer."""
         self.deadline = now + REQUEST_TIME
 
     def stays(self) -> None:
-        """Remove the deadline: it is a viewer."""
+        """Remove the deadline: the connection is a viewer."""
         self.deadline = None
 
     def closes(self, now: float) -> None:
-        """It is being closed."""
+        """Set the deadline of a connection that is being closed."""
         self.deadline = now + CLOSE_TIMEOUT_S
 
     def shows(self, steers: bool, now: float) -> None:
-        """It has shown the token; `steers`: one with control."""
+        """Record that the connection has shown the token; `steers`: one with control."""
         self.budget = self._gate.budget(steers, now)
         if not self.is_known:
             self._gate.knows(self)
+            # A viewer without a deadline must not get one.
             self.deadline = None if self.deadline is None else now + GUEST_TIME
 
 
 class Member(Protocol):
-    """What pools use of a connection."""
+    """Properties of a connection that `Pool` uses."""
 
     @property
     def source(self) -> str:
-        """Its address."""
+        """Source address, or network, for the limits."""
         ...
 
     @property
     def deadline(self) -> float | None:
-        """Its time; None: it has as long as it likes."""
+        """Deadline, s of wall time; None for no deadline."""
         ...
 
     @property
     def is_held_up(self) -> bool:
-        """Whether it has said something and waits for us to look at it."""
+        """Whether it has sent data that is not processed yet."""
         ...
 
     @property
     def has_unread(self) -> bool:
-        """The same, also if we have not even read it: then it is not silent."""
+        """Whether data of the client waits for processing, here or in the transport."""
         ...
 
 
@@ -173,12 +180,12 @@ M = TypeVar("M", bound=Member)
 
 
 class Pool(Generic[M]):
-    """A bounded pool of connections, by source, the oldest first.
+    """Bounded pool of connections, grouped by source, the oldest first.
 
     Parameters
     ----------
     most, most_each : int
-        Most connections, and most of one source.
+        Limit of connections in total, and from one source.
     """
 
     def __init__(self, most: int, most_each: int) -> None:
@@ -193,29 +200,29 @@ class Pool(Generic[M]):
         return iter([c for its in self._callers.values() for c in its])
 
     def has_room(self, source: str) -> bool:
-        """Whether one more of a source may come without another having to go."""
+        """Return whether a connection of this source fits without dropping another."""
         return (
             self._count < self._most
             and len(self._callers.get(source, ())) < self._most_each
         )
 
     def add(self, caller: M) -> M | None:
-        """Add a connection. Returns the one that must be dropped for it if the pool is
-        full.
-        """
+        """Add a connection; return the one that must be dropped if the pool is full."""
         its = self._callers.setdefault(caller.source, {})
         its[caller] = None
         self._count += 1
         if len(its) > self._most_each:
             return _first_idle(its, caller)
         if self._count > self._most:
+            # The source with the most connections pays, so that one address cannot push
+            # out the others.
             crowded = max(self._callers, key=lambda source: len(self._callers[source]))
             return _first_idle(self._callers[crowded], caller)
 
         return None
 
     def remove(self, caller: M) -> bool:
-        """One goes; whether it was here."""
+        """Remove a connection; return whether it was in the pool."""
         its = self._callers.get(caller.source)
         if its is None or caller not in its:
             return False
@@ -226,11 +233,14 @@ class Pool(Generic[M]):
         return True
 
     def held_up(self) -> int:
-        """How many wait for us."""
+        """Return the number of connections with unprocessed data."""
         return sum(c.is_held_up for c in self)
 
     def overdue(self, now: float) -> list[M]:
-        """Those whose time is over; those that wait for us have longer."""
+        """Return the connections whose deadline has passed.
+
+        Connections with unprocessed data get `UNREAD_GRACE_S` more time.
+        """
         late = [c for c in self if c.deadline is not None and now > c.deadline]
         return [
             c
@@ -240,7 +250,10 @@ class Pool(Generic[M]):
 
 
 def _first_idle(callers: dict[M, None], newest: M) -> M:
-    """The oldest that has had its chance; if all are held up by us, the oldest."""
+    """Return the oldest connection without unprocessed data, else the oldest one.
+
+    A connection with unprocessed data has not had a chance to show its token.
+    """
     return next(
         (c for c in callers if not c.is_held_up and c is not newest),
         next(iter(callers)),
@@ -267,16 +280,17 @@ class HttpAdmission:
 
     @property
     def strangers(self) -> int:
-        """How many are here."""
+        """Number of connections that have not shown a token."""
         return len(self._strangers)
 
     def budget(self, who: bool | None, now: float) -> Budget:
-        """What a new connection's work may cost: see `WORK`."""
+        """Return the CPU budget of a new connection; see `WORK`."""
         return Budget(TokenBucket(*WORK[who][0], now), self._shared[who])
 
     def wait(self, now: float) -> float:
-        """Until the next connection may be taken, s; 0: at once. Taking it costs work,
-        whoever it is.
+        """Return the delay until the next connection may be accepted, s; 0 for none.
+
+        Accepting costs CPU time for every connection, with or without a token.
         """
         wait = self._accepting.wait(now)
         return wait or (
@@ -290,25 +304,25 @@ class HttpAdmission:
         now: float,
         is_unread: Callable[[], bool] = lambda: False,
     ) -> Caller:
-        """A connection is there."""
+        """Admit a new connection; the oldest idle one is dropped if there are too many."""
         self._accepting.spend(now, ACCEPT_COST)
         caller = Caller(self, address, drop, now, is_unread)
         self._drop(self._strangers.add(caller))
         return caller
 
     def knows(self, caller: Caller) -> None:
-        """A stranger has shown the token."""
+        """Move a connection that has shown the token from the strangers to the guests."""
         caller.is_known = True
         if self._strangers.remove(caller):
             self._drop(self._guests.add(caller))
 
     def goes(self, caller: Caller) -> None:
-        """A connection has ended."""
+        """Remove a connection that has ended."""
         if not self._strangers.remove(caller):
             self._guests.remove(caller)
 
     def sweep(self, now: float) -> None:
-        """Cut off those whose time is over."""
+        """Drop the connections whose deadline has passed."""
         for pool in (self._strangers, self._guests):
             for caller in pool.overdue(now):
                 self._drop(caller)
@@ -316,6 +330,7 @@ class HttpAdmission:
     def _drop(self, caller: Caller | None) -> None:
         if caller is not None:
             self.dropped += 1
+            # Removed first, because `drop` may call back into `goes`.
             self.goes(caller)
             caller.drop()
 
@@ -326,9 +341,13 @@ def booked(
     spend: Callable[[float], None],
     clock: Callable[[], float] = time.thread_time,
 ) -> Generator[Any, Any, T]:
-    """Await `work`, and call `spend` with the processor time of each of its event-loop
-    iterations, s; waiting costs nothing.
+    """Await `work` and charge its CPU time.
+
+    Calls `spend` with the CPU time of each event-loop iteration of `work`, s; waiting
+    costs nothing.
     """
+    # A hand-written `await`: each `send` runs the coroutine for one iteration of the
+    # event loop, so that only CPU time is measured.
     advance, value = work.send, None
     while True:
         began = clock()
@@ -344,21 +363,27 @@ def booked(
             value, advance = (yield waits_for), work.send
         except (
             BaseException
-        ) as error:  # thrown in from outside, as when a task is cancelled
+            # Thrown in from outside, for example when a task is cancelled; `work` must see
+            # it.
+        ) as error:
             value, advance = error, work.throw
 
 
 def source_of(address: str) -> str:
-    """Source of an address for rate limits: an IPv4 address, or an IPv6 /64 network,
-    which one machine may own (RFC 6177).
+    """Return the source of an address for rate limits.
+
+    The source is an IPv4 address or an IPv6 /64 network, because one machine may own a
+    whole /64 network (RFC 6177).
     """
     try:
+        # The part after % is the zone of a link-local address.
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
 
     if isinstance(ip, ipaddress.IPv4Address):
         return str(ip)
+    # A dual-stack socket reports IPv4 clients as ::ffff:a.b.c.d.
     if ip.ipv4_mapped is not None:
         return str(ip.ipv4_mapped)
     return str(ipaddress.IPv6Network((ip, 64), strict=False))

@@ -1,7 +1,8 @@
-"""What an interface is: an `Interface` declares its options, what it needs installed,
-the sans-I/O session of each client, and which pump of `botyard.servers` carries it.
-What runs is a `Switch`, which can be turned on and off while the simulator runs.
+"""`Interface`: the declaration of an interface to other programs.
 
+An `Interface` declares its options, its dependencies, the sans-I/O session of each
+client, and the transport of `botyard.servers` that carries the session. A running
+interface is a `Switch`, which can be turned on and off while the simulator runs.
 `botyard.interfaces.registry` finds interfaces by name.
 """
 
@@ -27,64 +28,71 @@ log = logging.getLogger("botyard.interfaces")
 
 
 def _nothing() -> None:
-    """Default of `Door.wake`: there is nothing to wake."""
+    """Do nothing: the default of `Door.wake`."""
 
 
 class Carrier(Enum):
     """Kinds of transport that carry the sessions of an interface."""
 
     TCP = "tcp"
-    """A byte stream for each client: one `Session` each."""
+    """Byte stream of each client, with one `Session` for each."""
     UDP = "udp"
-    """Datagrams: one `Datagrams` for all."""
+    """Datagrams, with one `Datagrams` handler for all clients."""
     WEBSOCKET = "websocket"
-    """Messages: a `Session` for each client; each call of `data_to_send` is one
-    message.
+    """WebSocket messages, with one `Session` for each client.
+
+    Each call of `data_to_send` returns one message.
     """
     HTTP = "http"
-    """Requests: one `Requests` for all."""
+    """HTTP requests, with one `Requests` handler for all clients."""
     OWN = "own"
-    """The interface brings its own servers (`Interface.server`)."""
+    """Servers of the interface itself (`Interface.server`)."""
 
 
 class Session(Protocol):
-    """Sans-I/O session of one client: no socket, clock or thread inside; no input makes
-    it raise; `now` is wall time, s.
+    """Sans-I/O session of one client.
+
+    It holds no socket, clock or thread, and no input makes it raise. The argument `now`
+    is the wall time, s.
     """
 
     @property
     def is_closed(self) -> bool:
-        """Whether the session is over: the output is flushed, and then the connection
-        is closed.
+        """Whether the session is over.
+
+        The server then flushes the output and closes the connection.
         """
         ...
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Process received bytes, in chunks of any size (WebSocket: one message)."""
+        """Process received bytes: chunks of any size, or one WebSocket message."""
         ...
 
     def data_to_send(self) -> bytes | str:
-        """Take the output to send; empty if there is none. WebSocket: the next message,
-        bytes or a text. TCP: bytes.
+        """Take the output to send; empty if there is none.
+
+        Over TCP the output is bytes. Over WebSocket it is the next message, as bytes or
+        as text.
         """
         ...
 
     def next_timer(self) -> float | None:
-        """Time at which `handle_timer` must be called, s; None: never."""
+        """Return the time at which `handle_timer` must be called, s; None for never."""
         ...
 
     def handle_timer(self, now: float) -> None:
-        """Called at the time that `next_timer` returned."""
+        """Handle the timer; called at the time that `next_timer` returned."""
         ...
 
     def on_snapshot(self, now: float) -> None:
-        """Called after every step, but not while the client is slow to read its output
-        (back-pressure).
+        """Handle a finished step.
+
+        Not called while the client is slow to read its output (back-pressure).
         """
         ...
 
     def close(self) -> None:
-        """Called when the connection has ended; may be called twice."""
+        """Release the session when its connection has ended; may be called twice."""
         ...
 
 
@@ -92,7 +100,7 @@ class Datagrams(Protocol):
     """Handler of datagrams from any client."""
 
     def receive_datagram(self, data: bytes, source: str, now: float) -> Iterable[bytes]:
-        """Process a datagram from an address; returns the answers."""
+        """Process a datagram from an address and return the answers."""
         ...
 
 
@@ -129,14 +137,15 @@ class Requests(Protocol):
     """Handler of HTTP requests from any client."""
 
     def answer(self, request: Request, now: float) -> Response:
-        """Answer a request."""
+        """Return the response to a request."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A session's access to the simulator: it reads `sim`, and changes it only through
-    `do`.
+    """Access of a session to the simulator.
+
+    A session reads `sim`, and changes it only through `do`.
 
     Attributes
     ----------
@@ -147,12 +156,13 @@ class Door:
     options : mapping of str to object
         All options of the interface, with defaults filled in.
     wake : callable
-        Call it when there is output although no input has come and no step is done,
-        such as the result of a future: `data_to_send` is then called soon.
+        Requests a call of `data_to_send` soon. A session calls it when output appears
+        without input or a step, for example when a future gets its result.
     warn : callable
-        Logs a warning, at a limited rate, so that no client can flood the log.
+        Logs a warning at a limited rate, so that no client can flood the log.
     source : str
-        The client's address: on its account is what the client makes us keep.
+        Address of the client. Memory that the client makes the simulator use counts
+        towards the limit of this address.
     """
 
     control: Control
@@ -164,7 +174,7 @@ class Door:
 
     @property
     def sim(self) -> Simulation:
-        """The world, for reading only."""
+        """The simulation, for reading only."""
         return self.control.sim
 
     def do(self, operation: Operation[T]) -> T:
@@ -217,11 +227,14 @@ class Option:
             The value is invalid.
         """
         found = self._read(value) if isinstance(value, str) else value
+        # Files and Python callers write 1 for 1.0. A bool is not converted, because its
+        # type is not int.
         if self.type is float and type(found) is int:
             found = float(found)
         is_right = type(found) is self.type
         if is_right and isinstance(found, (int, float)) and self.type is not bool:
-            is_right = self.low <= found <= self.high  # false for NaN
+            # The comparison is false for NaN, so NaN is refused.
+            is_right = self.low <= found <= self.high
         if not is_right or (self.words and found not in self.words):
             raise CommandLineError(
                 f"{where}: {self.name}: expected {self.expected}, found {shown(repr(value))}"
@@ -252,6 +265,7 @@ class Option:
         """Description of the allowed values, for messages."""
         if self.words:
             return f"one of {', '.join(self.words)}"
+        # `shown` bounds and escapes the value, which can come from a client.
         what = {
             bool: "yes or no",
             int: "a whole number",
@@ -270,8 +284,8 @@ class Interface:
     Attributes
     ----------
     name : str
-        Small letters, digits and underscores; also the source of its commands in the
-        journal.
+        Lower-case letters, digits and underscores; also the source of the interface's
+        commands in the journal.
     about : str
         Description, one line.
     carrier : Carrier
@@ -280,38 +294,39 @@ class Interface:
         Factory ``(Door) -> Session`` of one client's session, or of the one `Datagrams`
         or `Requests` handler.
     server : callable, optional
-        Factory ``(botyard.app.served.Run, Interface) -> Switch``: for interfaces of
-        botyard itself that no pump carries, or whose session needs more than a `Door`.
+        Factory ``(botyard.app.served.Run, Interface) -> Switch`` for botyard's own
+        interfaces that need their own server, or more than a `Door`.
     command : str
-        Command that runs it, if it is not part of a running simulator.
+        Command that runs the interface, if it is not part of a running simulator.
     port : int
-        Default of the option ``port``; 0: any free port, which the log names.
+        Default of the option ``port``; 0 chooses any free port, which the log names.
     is_port_fixed : bool
-        The port is fixed by the protocol: there is no option ``port``.
+        Whether the protocol fixes the port: there is then no option ``port``.
     options : tuple of Option
-        Options beside ``port``.
+        Options in addition to ``port``.
     level : Level
         Permission level of its clients; ``--read-only`` limits it further.
     clients : int
-        Most connections at a time; at most half of them from one address.
+        Limit of simultaneous connections; one address has at most half of them.
     rate : float
-        UDP: datagrams of one address that are processed, 1/s; more are dropped.
+        UDP: rate limit of the datagrams of one address, 1/s; further datagrams are
+        dropped.
     is_broadcast : bool
-        UDP: it listens on all addresses and shares its port (SO_REUSEADDR), so that
-        broadcasts reach it.
+        UDP: listen on all addresses and share the port (SO_REUSEADDR), to receive
+        broadcasts.
     byte_rate : float
         TCP: sustained rate of one client's bytes that are processed at once, bytes/s.
-        More are queued, and share one budget of all clients.
+        Further bytes are queued, and share one budget of all clients.
     work_share : float
-        TCP: share of the time that queued bytes may take, 0 … 1.
+        TCP: share of the time that queued bytes may take, 0 to 1.
     text : bool
-        WebSocket: bytes are sent as text (UTF-8), else as they are.
+        WebSocket: send bytes as UTF-8 text instead of binary messages.
     extras : tuple of str
         Extras of botyard that must be installed.
     modules : tuple of str
         Further modules that must be installed.
     install : str
-        Command that installs them.
+        Command that installs these modules.
     """
 
     name: str
@@ -341,11 +356,14 @@ class Interface:
         Raises
         ------
         WorldError
-            A name is invalid or appears twice; the carrier needs a session.
+            A name is invalid or appears twice, or the carrier needs a session and there
+            is none.
         """
         port = Option(
-            "port", int, self.port, "where it listens; 0: any free port", 0, 65535
+            "port", int, self.port, "port to listen on; 0: any free port", 0, 65535
         )
+        # An own server reads its port from its own options, because it may have several
+        # sockets.
         has_port = (
             self.carrier is not Carrier.OWN
             and not self.is_port_fixed
@@ -371,14 +389,15 @@ class Interface:
             and self.server is None
         ):
             raise WorldError(
-                f"interface {self.name}: {self.carrier.name} carries sessions, and it has none"
+                f"interface {self.name}: {self.carrier.name} carries sessions: expected a session, found none"
             )
 
+        # The dataclass is frozen, so the table is set through `object`.
         object.__setattr__(self, "_known", {o.name: o for o in offered})
 
     @property
     def known_options(self) -> Mapping[str, Option]:
-        """All options by name, ``port`` among them."""
+        """All options by name, including ``port``."""
         return self._known
 
     def chosen(self, given: Mapping[str, object]) -> dict[str, Any]:
@@ -392,7 +411,7 @@ class Interface:
         where = f"interface {self.name}"
         for name in given:
             if name not in self._known:
-                known = ", ".join(self._known) or "it has none"
+                known = ", ".join(self._known) or "none"
                 raise CommandLineError(
                     f'{where}: no option "{shown(name)}"{did_you_mean(name, self._known)} (options: {known})'
                 )
@@ -403,7 +422,7 @@ class Interface:
         }
 
     def lacks(self) -> str:
-        """What is not installed, and how to install it; empty if nothing is missing."""
+        """Return a message about missing dependencies and how to install them, or ""."""
         absent = missing(self.extras)
         if absent:
             return lacking(f"interface {self.name}", *absent)
@@ -420,30 +439,35 @@ class Interface:
 def _is_there(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
+    # `find_spec` raises for a submodule whose parent is missing, and ValueError for a
+    # module without a spec.
     except (ImportError, ValueError):
         return False
 
 
 def _nowhere() -> None:
-    """Default of `Switch.address`: it listens nowhere."""
+    """Return None: the default of `Switch.address` for servers without a socket."""
 
 
 @dataclass(slots=True)
 class Switch:
-    """A server that can be turned on and off.
+    """Server that can be turned on and off.
 
     Attributes
     ----------
     about : str
         Description, for people.
     on : bool
-        Whether it is turned on.
+        Whether the server is turned on.
     start, stop : callable
-        Coroutine functions that turn it on and off; `start` may raise `PortError`.
+        Coroutine functions that turn the server on and off; `start` may raise
+        `PortError`.
     problem : callable
-        Reason why it is on but cannot serve, for people; empty if it can.
+        Returns the reason why the server is on but cannot serve, for people; empty if
+        it can.
     address : callable
-        Host and port of its socket; None if it has none, or many.
+        Returns the host and port of the server's socket; None if it has none, or
+        several.
     """
 
     about: str
@@ -455,12 +479,14 @@ class Switch:
 
 
 def caller_of(interface: Interface, peer: str, key: object) -> Caller:
-    """Make the caller of operations for a client of an interface."""
+    """Return the caller of operations for a client of an interface."""
     return Caller(
         interface.name,
         interface.level,
         f"{interface.name} client {shown(peer)}",
         key=key,
+        # Remote clients may not exceed the limits for other people's robots: without
+        # these flags one client could fill the world for all.
         ignores_crowd_limit=False,
         settles=False,
     )

@@ -15,7 +15,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Counted(RunLoop, Protocol):
-    """A run loop that counts dropped frames and reports."""
+    """Run loop that counts dropped frames and reports."""
 
     dropped_frames: int
     dropped_reports: int
@@ -46,47 +46,48 @@ def figures(
     yield (
         "step_seconds",
         "gauge",
-        "Wall time of a step, averaged over some.",
+        "Wall time of a step, moving average.",
         hub.step_time,
     )
     yield (
         "real_time_ratio",
         "gauge",
-        "Simulated per wall time over the last seconds.",
+        "Simulated time per wall time over the last seconds.",
         hub.ratio,
     )
     yield (
         "overruns_total",
         "counter",
-        "Times that the simulation gave up time it could not catch up with.",
+        "Number of times that the simulation skipped time it could not catch up.",
         hub.overruns,
     )
-    yield "paused", "gauge", "1 while time stands still.", float(hub.is_paused)
+    yield "paused", "gauge", "1 while the simulation is paused.", float(hub.is_paused)
     yield "robots", "gauge", "Robots in the world.", len(sim.robots)
-    yield "clients", "gauge", "Pioneer clients that are connected.", len(connections)
+    yield "clients", "gauge", "Connected Pioneer clients.", len(connections)
     about = (
-        "Frames that pages did not get, because they had not taken the one "
-        "before, or want fewer."
+        "Frames not sent to pages that had not read the frame "
+        "before, or that ask for a lower rate."
     )
     yield "dropped_frames_total", "counter", about, hub.dropped_frames
     yield (
         "dropped_reports_total",
         "counter",
-        "Reports that were not sent, because their clients did not read.",
+        "Reports not sent because their clients did not read.",
         hub.dropped_reports,
     )
     yield "tasks", "gauge", "Tasks of the event loop.", tasks
+    # A gauge, because the counts leave with their clients.
     errors = sum(c.session.parser.counts.errors for c in connections)
     yield (
         "parser_errors",
         "gauge",
-        "Packets with errors, of the clients that are connected.",
+        "Packets with errors from connected clients.",
         errors,
     )
 
 
 def metrics_text(hub: Counted, connections: Sequence[Any], tasks: int) -> str:
-    """All metrics in the Prometheus text format; see `figures`."""
+    """Return all metrics in the Prometheus text format; see `figures`."""
     lines = []
     for name, kind, about, value in figures(hub, connections, tasks):
         lines += [
@@ -99,7 +100,7 @@ def metrics_text(hub: Counted, connections: Sequence[Any], tasks: int) -> str:
 
 
 def health(hub: RunLoop) -> dict[str, Any]:
-    """Result of the health check, as JSON data."""
+    """Return the result of the health check, as JSON data."""
     sim = hub.sim
     return {
         "status": "ok",

@@ -1,7 +1,7 @@
-"""Registry of interfaces by name: those of the package, and those of other packages
-(entry-point group ``botyard.interfaces``).
+"""Registry of interfaces by name.
 
-What an interface is: `botyard.interfaces.interface`.
+It holds the interfaces of this package and of other packages (entry-point group
+``botyard.interfaces``). See `botyard.interfaces.interface` for the declaration of one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ BUILT_IN: Final[Mapping[str, str]] = {
         "trafficros",
     )
 }
-"""Interfaces of the package, as entry points like those of other packages; a run starts
-them in this order, and others after them.
+"""Built-in interfaces, as entry points like the interfaces of other packages.
+
+A run starts them in this order, and the interfaces of other packages after them.
 """
 
 
@@ -56,7 +57,7 @@ PACKAGED: Final[Group[Interface]] = Group(
 
 
 def interface_names() -> list[str]:
-    """Names of all interfaces, sorted; no package is imported."""
+    """Return the names of all interfaces, sorted; no package is imported."""
     return sorted([*BUILT_IN, *PACKAGED.names()])
 
 
@@ -85,16 +86,17 @@ def find_interface(name: str) -> Interface:
 
 
 def _check_carrier(found: Interface) -> None:
-    """Check an interface of a package. WorldError: it brings its own servers."""
+    """Raise WorldError if an interface of another package brings its own servers."""
     if found.server is not None or found.carrier is Carrier.OWN:
         raise WorldError(
-            f'interface "{found.name}" brings its own servers, which only interfaces of botyard may: choose a carrier'
+            f'interface "{found.name}" brings its own servers, which is reserved for built-in interfaces: choose a carrier'
         )
 
 
 def plug_ins() -> list[Interface]:
-    """Interfaces of installed packages; one that cannot be used is left out with a
-    warning.
+    """Return the interfaces of installed packages.
+
+    An interface that cannot be used is left out with a warning.
     """
     found = []
     for one in PACKAGED.load_all().values():
@@ -109,8 +111,13 @@ def plug_ins() -> list[Interface]:
 
 
 def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
-    """Parse ``NAME`` or ``NAME:OPTION=VALUE,OPTION=VALUE`` to an interface and its
-    given options.
+    """Parse ``NAME`` or ``NAME:OPTION=VALUE,OPTION=VALUE``.
+
+    Returns
+    -------
+    interface : Interface
+    options : dict of str to object
+        The given options, converted to their types.
 
     Raises
     ------
@@ -118,7 +125,7 @@ def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
         The interface or an option is unknown, another command runs the interface, or a
         value is invalid.
     WorldError
-        Its package cannot be loaded.
+        The interface's package cannot be loaded.
     """
     name, _, rest = text.partition(":")
     interface = find_interface(name)
@@ -139,6 +146,7 @@ def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
 
         given[option] = value
 
+    # Also reports options that do not exist, before the lookup below.
     interface.chosen(given)
     return interface, {
         name: interface.known_options[name].of(value, f"interface {interface.name}")

@@ -1,1 +1,1 @@
-"""The Pioneer protocol's interface to the simulator."""
+"""Interface between the Pioneer protocol and the simulator."""

@@ -1,5 +1,6 @@
-"""`Reporter`: sends the due reports of all Pioneer sessions after a step, encoded in
-one batch.
+"""`Reporter`: sends the due reports of all Pioneer sessions after a step.
+
+The reports are encoded in one batch, which costs less than one at a time.
 """
 
 from __future__ import annotations
@@ -12,44 +13,45 @@ from botyard.protocols.pioneer.batch import Batch, Made
 from botyard.protocols.pioneer.session import REPEAT_PERIOD, Session
 
 MIN_TIMER_S: Final = REPEAT_PERIOD
-"""Shortest timer that a session sets, s; timers need not be polled more often."""
+"""Shortest timer that a session sets, s; timers need no more frequent polling."""
 
 log = logging.getLogger("botyard.pioneer")
 
 
 class Connection(Protocol):
-    """A client's connection (`botyard.servers.pioneer.connection`)."""
+    """Connection of a client (`botyard.servers.pioneer.connection`)."""
 
     @property
     def session(self) -> Session:
-        """Its protocol session."""
+        """Protocol session of the connection."""
         ...
 
     def is_due(self, now: float) -> bool:
-        """Called after a step. Returns whether a report is due; `report` must follow
-        then.
-        """
+        """Return whether a report is due after a step; `report` must then follow."""
         ...
 
     def on_timer(self, now: float) -> bool:
-        """Called at the time of `next_timer`. Returns whether a report must be sent
-        again; `report` must follow then.
+        """Return whether a report must be sent again; `report` must then follow.
+
+        Called at the time of `next_timer`.
         """
         ...
 
     def report(self, now: float, made: Made | None = None) -> None:
-        """Send the due report: `made` by the batch, or made by the session if that is
-        None.
+        """Send the due report.
+
+        `made` is the report that the batch encoded; if it is None, the session encodes
+        it.
         """
         ...
 
     def next_timer(self) -> float | None:
-        """Time at which `on_timer` must be called, s; None: never."""
+        """Return the time at which `on_timer` must be called, s; None for never."""
         ...
 
 
 class Reporter:
-    """All connections of a simulation; a `Listener` of the hub."""
+    """Sends the reports of all connections of a simulation; a `Listener` of the hub."""
 
     def __init__(self) -> None:
         self._connections: list[Connection] = []
@@ -68,7 +70,7 @@ class Reporter:
             self._connections.remove(connection)
 
     def on_snapshot(self, now: float) -> None:
-        """Called after a step: send the due reports."""
+        """Send the due reports after a step."""
         self._report([c for c in tuple(self._connections) if c.is_due(now)], now)
 
     def _report(self, due: list[Connection], now: float) -> None:
@@ -77,20 +79,23 @@ class Reporter:
         made = self._fence.call(
             self._batch.make, [c.session for c in due], otherwise=None
         )
-        # each session then makes its own report
+        # The batch failed: each session makes its own report, and a new batch replaces
+        # the broken state.
         if made is None:
             self._batch, made = Batch(), [None] * len(due)
         for connection, part in zip(due, made, strict=True):
             connection.report(now, part)
 
     def poll(self, now: float) -> None:
-        """Handle expired timers. One poll for all connections costs less than an
-        event-loop timer for each.
+        """Handle expired timers.
+
+        One poll for all connections costs less than an event-loop timer for each.
         """
         if now < self.wake:
             return
         self.wake = now + MIN_TIMER_S
         due = []
+        # A copy, because a connection may detach itself in its timer.
         for connection in tuple(self._connections):
             when = connection.next_timer()
             if when is None:

@@ -1,5 +1,6 @@
-"""`PioneerRequests`: turns Pioneer clients' requests about the whole simulation into
-operations (pioneer-protocol §9).
+"""`PioneerRequests`: executes requests of Pioneer clients about the whole simulation.
+
+Each request becomes an operation (pioneer-protocol §9).
 """
 
 from __future__ import annotations
@@ -52,33 +53,34 @@ from botyard.sim.port import Port
 from botyard.sim.simulation import Robot
 
 SOURCE: Final = "pioneer"
-"""Source of the clients' commands."""
+"""Source of the clients' commands in the journal."""
 CLIENT: Final = Caller(SOURCE, Level.CHANGE, "a client", ignores_crowd_limit=False)
 """Caller of operations on a client's own robot."""
 MAP_OPERATIONS: Final = (LoadMap, SendMap, ReloadMap, ClearMap)
 
 
 class Client(Hashable, Protocol):
-    """A connection of a client, see `botyard.servers.pioneer.connection.Connection`."""
+    """Connection of a client; see `botyard.servers.pioneer.connection.Connection`."""
 
     @property
     def is_local(self) -> bool:
-        """Whether it connects from this machine."""
+        """Whether the client connects from this machine."""
         ...
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """Logger of its robot."""
+        """Logger of the client's robot."""
         ...
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
-        """Notify it of a map change, see MAPCHANGED (pioneer-protocol §9)."""
+        """Notify the client of a map change; see MAPCHANGED (pioneer-protocol §9)."""
         ...
 
 
 class PioneerRequests:
-    """Carries out requests of Pioneer clients about the whole simulation, and notifies
-    them of map changes.
+    """Executes requests of Pioneer clients about the whole simulation.
+
+    It also notifies the clients of map changes.
 
     Parameters
     ----------
@@ -103,7 +105,7 @@ class PioneerRequests:
         self._clients.append(client)
 
     def detach(self, client: Client) -> None:
-        """Unregister a client, and release what it holds."""
+        """Unregister a client and release its hold on time."""
         if client in self._clients:
             self._clients.remove(client)
             self._denied = {(c, name) for c, name in self._denied if c is not client}
@@ -111,7 +113,7 @@ class PioneerRequests:
         self.control.release_stepper(client)
 
     def port(self, robot: Robot) -> PioneerPort:
-        """Make the port to a robot for a client's session.
+        """Return the port to a robot for a client's session.
 
         Raises
         ------
@@ -122,8 +124,9 @@ class PioneerRequests:
         return PioneerPort(robot, self.control)
 
     def caller(self, client: Client) -> Caller:
-        """Caller of a client's operations; only clients on this machine may end the
-        program.
+        """Return the caller of a client's operations.
+
+        Only clients on this machine may exit the program.
         """
         level = Level.OWN if client.is_local else Level.CHANGE
         return Caller(
@@ -136,7 +139,7 @@ class PioneerRequests:
         )
 
     def request(self, client: Client, request: Request) -> None:
-        """Carry out a client's request; errors are logged."""
+        """Execute a client's request; errors are logged."""
         if isinstance(request, MapRequested):
             self._load(client, request)
             return
@@ -153,15 +156,17 @@ class PioneerRequests:
         except DeniedError as error:
             if (
                 (client, name) not in self._denied
-            ):  # log it once for each client, since clients repeat commands
+                # Logged once for each client, because clients repeat commands.
+            ):
                 self._denied.add((client, name))
-                client.log.warning("%s is not obeyed: %s", name, error)
+                client.log.warning("%s is denied: %s", name, error)
 
             return
         except BotyardError as error:
             client.log.warning("%s", error)
             return
 
+        # Long operations finish later, so their errors arrive in the future.
         if isinstance(result, Future):
             result.add_done_callback(lambda future: _log_failure(client, future))
 
@@ -172,6 +177,8 @@ class PioneerRequests:
             )
         except DeniedError as error:
             client.log.warning('map "%s" not loaded: %s', shown(request.name), error)
+            # The protocol's answers: 0 for unchanged, 2 for a file that cannot be
+            # loaded.
             client.map_changed(request.name, 0)
         except BotyardError as error:
             client.log.warning('map "%s" not loaded: %s', shown(request.name), error)
@@ -185,8 +192,10 @@ class PioneerRequests:
             future.add_done_callback(failed)
 
     def _on_operation(self, done: Done) -> None:
-        """Send MAPCHANGED after map operations: to all clients, or only to the one that
-        asked if the map was in place already.
+        """Send MAPCHANGED after map operations.
+
+        All clients get it. If the map was in place already, only the client that asked
+        gets it.
         """
         if not isinstance(done.operation, MAP_OPERATIONS):
             return
@@ -205,13 +214,16 @@ class PioneerRequests:
 
             return
 
+        # A copy, because a client that fails detaches itself.
         for client in tuple(self._clients):
             client.map_changed(name, 1, by_user=not by_client)
 
 
 class PioneerPort(Port):
-    """Port of a client's session; commands that change more than the robot's motion
-    pass the control surface, in their order.
+    """Port of a client's session.
+
+    Commands that change more than the robot's motion pass through the control surface,
+    in their order.
     """
 
     def __init__(self, robot: Robot, control: Control) -> None:
@@ -222,15 +234,15 @@ class PioneerPort(Port):
         self._control.do(CLIENT, operation)
 
     def reset_pose(self) -> None:
-        """Queue a reset: start pose, odometry zero, at rest."""
+        """Queue a reset: start pose, odometry at zero, at rest."""
         self._do(Reset(names=(self.name,)))
 
     def set_pose(self, pose: Pose) -> None:
-        """Queue a true pose, m, m, rad."""
+        """Queue a true pose, in m, m and rad."""
         self._do(Place(to=((self.name, pose),)))
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue one coordinate of the true pose, m or rad."""
+        """Queue one coordinate of the true pose, in m or rad."""
         self._do(PlaceAxis(robot=self.name, axis=axis, value=value))
 
     def set_ghost(self, on: bool) -> None:
@@ -283,44 +295,44 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     SnapshotRequested: lambda r: WritePicture(picture=r.name),
     StepsRequested: lambda r: HoldTime(steps=r.count),
 }
-"""Operation of each request of a session."""
+"""Operation of each kind of request of a session."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    "CancelMovie": "the protocol has no words for it",
-    "WriteMovie": "the protocol has no words for it",
-    "ReadFile": "the protocol has no words for it",
-    "Branch": "the protocol has no time that goes back",
-    "SaveRecording": "the protocol has no words for it",
-    "StartRecording": "the protocol has no words for it",
-    "StopRecording": "the protocol has no words for it",
-    "Redo": "people undo what their hands did, on the page; programs know what they did",
-    "Undo": "people undo what their hands did, on the page; programs know what they did",
+    "CancelMovie": "the protocol has no command for it",
+    "WriteMovie": "the protocol has no command for it",
+    "ReadFile": "the protocol has no command for it",
+    "Branch": "the protocol cannot go back in time",
+    "SaveRecording": "the protocol has no command for it",
+    "StartRecording": "the protocol has no command for it",
+    "StopRecording": "the protocol has no command for it",
+    "Redo": "undo and redo are for people on the page, not for programs",
+    "Undo": "undo and redo are for people on the page, not for programs",
     "AddEach": "a robot factory makes one for each client (--robot-factory)",
     "AddRobot": "a robot factory makes one for each client (--robot-factory)",
     "AddRobots": "a robot factory makes one for each client (--robot-factory)",
-    "ClearMap": "the protocol loads maps and has no command for none",
-    "CommandDevice": "the protocol has commands of its own for the accessories that it knows",
+    "ClearMap": "the protocol can load maps but not remove them",
+    "CommandDevice": "the protocol has its own commands for the accessories it supports",
     "CloneRobots": "a robot factory makes one for each client (--robot-factory)",
-    "Drive": "the session drives, through TakeRobot",
-    "EnableMotors": "the session's ENABLE, through TakeRobot",
-    "Hold": "for hands: who drags a robot",
-    "LoadWorld": "LoadMap, after which time goes on",
-    "Pause": "a client holds time (SIM_CTRL 207), and cannot leave it standing",
-    "ReloadMap": "a map whose file has changed is read again when it is asked for",
-    "Remove": "robots of a factory go with their clients",
+    "Drive": "the session drives after TakeRobot",
+    "EnableMotors": "command ENABLE of the session, after TakeRobot",
+    "Hold": "for a person who drags a robot on the page",
+    "LoadWorld": "LoadMap replaces the map while time continues",
+    "Pause": "a client may only hold time for a number of steps (SIM_CTRL 207)",
+    "ReloadMap": "LoadMap reads a changed file again",
+    "Remove": "a robot factory removes the robot when its client disconnects",
     "Resume": "SIM_CTRL 208, through HoldTime",
-    "SendMap": "files are sent by HTTP: the page",
-    "SetBodyInfo": "the protocol has no words for it",
-    "SetBodyState": "the protocol places robots, and drives its own",
-    "SetSpeed": "time belongs to everybody; a client may step it",
+    "SendMap": "the page sends files by HTTP",
+    "SetBodyInfo": "the protocol has no command for it",
+    "SetBodyState": "the protocol places robots, and drives the client's own robot",
+    "SetSpeed": "all clients share time; a client may only step it",
     "Step": "SIM_CTRL 207, through HoldTime",
     "StepNow": "SIM_CTRL 207, through HoldTime",
-    "Stop": "time belongs to everybody",
-    "SwitchInterface": "a client does not switch off others' interfaces",
-    "TakeBodies": "forces are AMBF's",
-    "Throttle": "AMBF's",
-    "UnloadWorld": "the protocol loads maps and has no command for none",
+    "Stop": "all clients share time",
+    "SwitchInterface": "a client may not switch off the interfaces of other clients",
+    "TakeBodies": "only AMBF sets forces",
+    "Throttle": "only AMBF throttles time",
+    "UnloadWorld": "the protocol can load maps but not remove them",
 }
-"""Operations without a Pioneer command, and why."""
+"""Operations without a Pioneer command, each with the reason."""
 
 
 __all__ = ["OPERATIONS", "SOURCE", "PioneerRequests"]

@@ -1,5 +1,6 @@
-"""Reads what passed between Pioneer clients and robots: files of ``--record-packets``,
-and the channel of recordings.
+"""Reader of the bytes between Pioneer clients and robots.
+
+It reads files of ``--record-packets`` and the packet channel of recordings.
 """
 
 from __future__ import annotations
@@ -17,9 +18,7 @@ from botyard.formats.budget import Budget, Meter
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What is missing at this place: how many, the simulated time after them, s, and of
-    what.
-    """
+    """Gap in a trace: number of lost entries, simulated time after them (s), and kind."""
 
     count: int
     sim: float
@@ -29,21 +28,27 @@ class Lost:
 def read_trace(
     file: str, told: Callable[[str], object] = lambda _: None
 ) -> Iterator[Passed | Lost]:
-    """Read a file of ``--record-packets`` (see `botyard.servers.pioneer.packetlog`) or
-    a recording (`botyard.recording.recorder`).
+    """Read a packet trace or a recording.
 
     Parameters
     ----------
     file : str
-        The file.
+        File of ``--record-packets`` (see `botyard.servers.pioneer.packetlog`) or
+        recording (see `botyard.recording.recorder`).
     told : callable
-        Called with what is damaged in a recording: the rest of it is read all the same.
+        Called with each problem of a damaged recording; the rest of it is still read.
+
+    Yields
+    ------
+    Passed or Lost
+        Packets and gaps, in the order of the file.
 
     Raises
     ------
     FormatError, RecordingError
-        It cannot be read, is too long, or holds something else; with the line.
+        The file cannot be read, is too long, or holds something else; with the line.
     """
+    # Imported late, because only recordings need these modules.
     from botyard.recording.mcap import MAGIC
 
     try:
@@ -73,6 +78,8 @@ def _of_lines(file: str) -> Iterator[Passed | Lost]:
                 if "lost" in entry
                 else _passed(entry)
             )
+        # The file may hold anything: deep nesting raises RecursionError, huge numbers
+        # ArithmeticError.
         except (
             ValueError,
             KeyError,
@@ -97,6 +104,8 @@ def _of_recording(file: str, told: Callable[[str], object]) -> Iterator[Passed |
                 entry = unpack_json(one.data)
                 if one.channel.topic == PACKETS:
                     yield _passed(entry)
+                # Other channels may have gaps of their own, which do not concern the
+                # packets.
                 elif entry.get("event") == "lost" and entry["lost"].get("packets"):
                     yield Lost(int(entry["lost"]["packets"]), one.time / 1e9, "packets")
             except (

@@ -1,5 +1,6 @@
-"""VDA 5050 interface: orders and states of a fleet of AGVs, without MQTT
-(`botyard.servers.vda5050` carries the messages).
+"""VDA 5050 interface: orders and states of a fleet of AGVs, without MQTT.
+
+`botyard.servers.vda5050` carries the messages.
 """
 
 from botyard.interfaces.vda5050.fleet import Change, Fleet, Message

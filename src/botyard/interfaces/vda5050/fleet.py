@@ -1,9 +1,9 @@
-"""`Fleet`: traffic robots as AGVs of VDA 5050. The master control sends orders, and
-extends the base (the released nodes).
+"""`Fleet`: traffic robots as AGVs of VDA 5050.
 
-Sans-I/O: messages are passed to `Fleet.receive`, messages to publish are returned, and
-time is an argument, s of wall time. `Fleet.receive` is two parts: `Fleet.study`, which
-takes up to seconds for large orders and may run in another thread, and `Fleet.take`.
+The master control sends orders, and extends their base (the released nodes). Sans-I/O:
+messages are passed to `Fleet.receive`, messages to publish are returned, and time is an
+argument, s of wall time. `Fleet.receive` consists of `Fleet.study`, which takes up to
+seconds for large orders and may run in another thread, and `Fleet.take`.
 """
 
 from __future__ import annotations
@@ -48,22 +48,26 @@ from botyard.traffic.task import I8, Task, Vehicle
 STATE_PERIOD_S: Final = 5.0
 """Longest time between two states, s of wall time; changes are sent at once."""
 MAX_STATE: Final = 4_000_000
-"""Most characters of the nodes, edges and actions in a state: an order with its
-updates that has more is refused.
+"""Limit of the characters of nodes, edges and actions in a state.
+
+An order that exceeds it together with its updates is refused.
 """
 STATE_RATE: Final = 4_000_000
-"""Bytes of states of all AGVs together in a second of wall time, apart from the last
-ones. Each AGV has an equal share.
+"""Rate limit of the states of all AGVs together, bytes/s of wall time.
+
+Each AGV has an equal share. The final states are exempt.
 """
 MAX_ERRORS: Final = 10
-"""Older errors of orders that an AGV's state lists beside the newest one."""
+"""Limit of the older errors that a state lists in addition to the newest one."""
 
 log = logging.getLogger("botyard.traffic")
 
 
 class Message(NamedTuple):
-    """MQTT message to publish: topic, JSON payload, quality of service, and whether the
-    broker retains it.
+    """MQTT message to publish.
+
+    It holds the topic, the JSON payload, the quality of service, and whether the broker
+    retains it.
     """
 
     topic: str
@@ -76,27 +80,27 @@ class _Orders(Supervisor):
     """Supervisor that grants nothing: permissions come with the orders."""
 
     def policy(self) -> Policy:
-        """See the base class: nothing is granted from here."""
+        """Return a policy that grants no sectors; see the base class."""
         return Policy(kind=k.NOBODY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Change:
-    """What a message changes: made by `Fleet.study`, applied by `Fleet.take`.
+    """Change that a message causes: made by `Fleet.study`, applied by `Fleet.take`.
 
     Attributes
     ----------
     agv : int
-        Whose order it is.
+        Index of the AGV.
     error : OrderError or None
-        Why the message is refused.
+        Reason why the message is refused.
     order, route, texts
-        The new order.
+        The new order, its route and its texts.
     pairs : dict of (int, int) to (m, 2) arrays
-        Conflicts of the new route with those of the other AGVs, by the two AGVs, the
-        lower first.
+        Conflicts of the new route with the routes of the other AGVs. The key holds the
+        two AGVs, the lower first.
     traffic : Traffic or None
-        A run with the new route, if the run has started and the route is new.
+        Run with the new route, if the run has started and the route is new.
     """
 
     agv: int
@@ -109,7 +113,7 @@ class Change:
 
 
 class _Agv:
-    """One AGV: its identity, its order, and the last state sent."""
+    """One AGV: its identity, its order, and its last sent state."""
 
     def __init__(self, name: Vehicle5050, state_rate: float) -> None:
         self.name = name
@@ -125,16 +129,16 @@ class _Agv:
         self.fence = ErrorBarrier(log, f"AGV {name.serial}")
 
     def number(self) -> int:
-        """Header id of the next message."""
+        """Return the header id of the next message."""
         self.headers += 1
         return self.headers
 
     def connection(self, state: str) -> Message:
-        """Make its connection message."""
+        """Return its connection message."""
         return self._connection(self.number(), state)
 
     def last_will(self) -> Message:
-        """Make its MQTT last will."""
+        """Return its MQTT last will."""
         return self._connection(0, "CONNECTIONBROKEN")
 
     def _connection(self, number: int, state: str) -> Message:
@@ -143,7 +147,7 @@ class _Agv:
 
 
 class Fleet:
-    """The AGVs of a fleet.
+    """Fleet of AGVs.
 
     Parameters
     ----------
@@ -152,8 +156,7 @@ class Fleet:
     vehicle : Vehicle
         Radius and motion of all AGVs.
     warn : callable
-        Logs orders that are rejected; the master control sees them as errors in the
-        states.
+        Logs rejected orders; the master control sees them as errors in the states.
     """
 
     def __init__(
@@ -178,17 +181,18 @@ class Fleet:
         return list(self._index)
 
     def last_wills(self) -> list[Message]:
-        """MQTT last wills, one for each AGV: a client has only one, so each AGV needs a
-        client.
+        """Return the MQTT last wills, one for each AGV.
+
+        An MQTT client has only one last will, so each AGV needs its own client.
         """
         return [agv.last_will() for agv in self._agvs]
 
     def online(self, i: int) -> Message:
-        """Connection message of an AGV that connects."""
+        """Return the connection message of an AGV that connects."""
         return self._agvs[i].connection("ONLINE")
 
     def offline(self) -> list[Message]:
-        """Connection messages when the fleet disconnects."""
+        """Return the connection messages for when the fleet disconnects."""
         return [agv.connection("OFFLINE") for agv in self._agvs]
 
     def receive(self, topic: str, payload: bytes) -> None:
@@ -196,10 +200,10 @@ class Fleet:
         self.take(self.study(topic, payload))
 
     def study(self, topic: str, payload: bytes) -> Change | None:
-        """Find out what a message changes. Returns None if it changes nothing.
+        """Find the change that a message causes; None if there is none.
 
-        May run in another thread while `advance` and `states` are called, but one at a
-        time, and never beside `take`, `prepare` or `begin`.
+        It may run in another thread while `advance` and `states` run. Calls must not
+        overlap each other, or `take`, `prepare` or `begin`.
         """
         i = self._index.get(topic)
         return (
@@ -215,6 +219,8 @@ class Fleet:
             kind = "orderError"
             if agv.order is not None:
                 order, kind = merge(agv.order, order), "orderUpdateError"
+            # `merge` returns the same object for a repeated order (QoS 1 delivers at
+            # least once).
             if order is agv.order:
                 return None
             return self._change(i, order, kind)
@@ -222,7 +228,13 @@ class Fleet:
             return Change(agv=i, error=error)
 
     def _change(self, i: int, order: Order, kind: str) -> Change:
-        """Make the change to a new order. OrderError: the AGV cannot drive it."""
+        """Return the change to a new order.
+
+        Raises
+        ------
+        OrderError
+            The AGV cannot drive the order.
+        """
         agv = self._agvs[i]
         texts = OrderTexts(order)
         if texts.size > MAX_STATE:
@@ -233,12 +245,18 @@ class Fleet:
             )
 
         same = common_nodes(agv.order, order)
+        # Only the base grew: the path and its conflicts are the same.
         if agv.order is not None and same == len(order.nodes) == len(agv.order.nodes):
             return Change(agv=i, order=order, route=agv.route, texts=texts)
         route = route_of(order, self._vehicle, kind)
         kept = max(
-            same - 1, 0
-        )  # the sector that ends behind the last common node leads on in another direction
+            same - 1,
+            0,
+            # The sector that ends behind the last common node continues in another
+            # direction, so it is compared again.
+        )
+        # One limit for all pairs, so that the cost of an order does not grow with the
+        # fleet.
         limit = SearchLimit(MAX_PAIRS)
         pairs: dict[tuple[int, int], I8] = {}
         for j, other in enumerate(self._agvs):
@@ -272,7 +290,7 @@ class Fleet:
     def _made(
         self, routes: Sequence[Route | None], pairs: dict[tuple[int, int], I8]
     ) -> Traffic:
-        """Make a run of routes."""
+        """Create a run of routes."""
         vehicles = tuple(route.vehicle for route in routes if route is not None)
         task = Task(vehicles, listed_conflicts(pairs), (), "orders")
         return Traffic(task, _Orders(), Rules(stop_at_end=True), asks=False)
@@ -286,6 +304,7 @@ class Fleet:
         i, agv = change.agv, self._agvs[change.agv]
         error = change.error
         if change.traffic is not None and self._traffic is not None:
+            # The AGV may have arrived while `study` ran in its thread.
             if self._traffic.is_done(i):
                 error = OrderError(
                     "orderUpdateError",
@@ -317,7 +336,7 @@ class Fleet:
         agv.errors = (*agv.errors[-MAX_ERRORS:], error)
 
     def _permit(self, i: int) -> None:
-        """Give an AGV the permissions up to the end of its base."""
+        """Grant an AGV its sectors up to the end of its base."""
         agv = self._agvs[i]
         if self._traffic is None or agv.order is None:
             return
@@ -338,8 +357,9 @@ class Fleet:
         return self._traffic is not None
 
     def prepare(self) -> Traffic:
-        """Make and start the run of all orders, for `begin`. May run in another thread
-        as `study` may.
+        """Create and start the run of all orders, for `begin`.
+
+        It may run in another thread under the same conditions as `study`.
         """
         traffic = self._made([agv.route for agv in self._agvs], self._pairs)
         traffic.start()
@@ -355,40 +375,43 @@ class Fleet:
         now : float
             Wall time, s.
         speed : float
-            Simulated per wall time.
+            Simulated time per wall time.
         traffic : Traffic, optional
-            What `prepare` has returned.
+            Result of `prepare`; prepared here if it is left out.
         """
         self._traffic = traffic or self.prepare()
         self._begin, self._speed = now, speed
+        # Orders arrived before the run: their released nodes are granted now.
         for i in range(len(self._agvs)):
             self._permit(i)
 
     def advance(self, now: float) -> Ending | None:
-        """Advance to the present wall time, s. Returns the ending, or None if the run
-        goes on.
-        """
+        """Advance to the present wall time, s; return the ending, or None."""
         assert self._traffic is not None
         return self._traffic.advance((now - self._begin) * self._speed)
 
     def finish(self, why: Ending) -> Outcome:
-        """Return the outcome."""
+        """End the run and return its outcome."""
         assert self._traffic is not None
         return self._traffic.finish(why)
 
     def states(
         self, now: float, last: bool = False, busy: Collection[int] = ()
     ) -> list[Message]:
-        """State messages that are due: changed ones, those older than `STATE_PERIOD_S`,
-        and with `last` all.
+        """Return the state messages that are due.
 
-        A state has the newest values, so that an AGV skips what it cannot send: a state
-        waits until the one before it has left, and the AGVs keep to `STATE_RATE`.
+        Due are changed states and states older than `STATE_PERIOD_S`; with `last` all.
+        A state has the newest values, so an AGV can skip states. A state waits until
+        the state before has left, and the AGVs keep to `STATE_RATE`.
 
         Parameters
         ----------
+        now : float
+            Wall time, s.
+        last : bool
+            Whether these are the final states, which ignore the rate limit.
         busy : collection of int
-            AGVs whose states have not left yet.
+            AGVs whose previous state has not left yet.
         """
         places, speeds = np.zeros(len(self._agvs)), np.zeros(len(self._agvs))
         if self._traffic is not None:
@@ -414,8 +437,11 @@ class Fleet:
         passed = (
             0
             if agv.route is None
+            # The tolerance, in m, counts a node as passed when a robot rests on it.
             else int(np.searchsorted(agv.route.path.along, place + 1e-6, side="right"))
         )
+        # A state is sent at once when one of these changes. The position is not among
+        # them, because it changes all the time.
         what = (passed, speed > 1e-6, agv.order, agv.errors, last)
         if what == agv.last_state and now < agv.last_sent + STATE_PERIOD_S:
             return ()
@@ -435,9 +461,10 @@ class Fleet:
 
 
 def _pose(agv: _Agv, place: float) -> tuple[float, float, float]:
-    """Pose of an AGV (m, m, rad) at a place along its path, m."""
+    """Return the pose of an AGV (m, m, rad) at a distance along its path, m."""
     if agv.route is None:
         return 0.0, 0.0, 0.0
+    # The heading follows from a second point 1 cm ahead.
     (x, y), (ax, ay) = agv.route.path.at(np.array([place, place + 0.01])).tolist()
     return x, y, atan2(ay - y, ax - x)
 

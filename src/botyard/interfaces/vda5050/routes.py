@@ -1,10 +1,9 @@
-"""`Route`: the path of an order, divided into sectors, and its conflicts with other
-routes.
+"""`Route`: path of an order, divided into sectors, and its conflicts with other routes.
 
-A node is reached when the centre of the disk is over it. Sector 0 is the place of the
-first node. Sector k leads over edge k − 1 to node k, and ends one radius behind it: a
-robot that may not enter the next sector comes to rest with its centre exactly over the
-node.
+A robot has reached a node when the centre of its disk is on it. Sector 0 is the place
+of the first node. Sector k runs along edge k − 1 to node k, and ends one radius behind
+it. A robot that may not enter the next sector therefore stops with its centre exactly
+on the node.
 """
 
 from __future__ import annotations
@@ -21,20 +20,23 @@ from botyard.traffic.motion import Path2
 from botyard.traffic.task import I8, TaskError, Vehicle
 
 MAX_LENGTH: Final = 1e6
-"""Longest path of an order, m: beyond, the engine's tolerance of 1e-9 m is less than a
-rounding error of its places.
+"""Longest path of an order, m.
+
+For longer paths the engine's tolerance of 1e-9 m is below the rounding error of a
+place.
 """
 MAX_PAIRS: Final = 500_000
-"""Pairs of sectors of an order and of the other AGVs' orders that are compared; about
-0.3 s of CPU time.
+"""Limit of compared pairs of sectors, of an order and the orders of other AGVs.
+
+It costs about 0.3 s of CPU time.
 """
 MAX_CONFLICTS: Final = 2_000_000
-"""Conflicts of the sectors of all AGVs; about 500 MB and 5 s of CPU time."""
+"""Limit of conflicts of the sectors of all AGVs; about 500 MB and 5 s of CPU time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """The path of an order.
+    """Path of an order.
 
     Attributes
     ----------
@@ -57,16 +59,23 @@ class Route:
     of_node: I8
 
     def conflicts(self, other: Route, limit: SearchLimit, first: int = 0) -> I8:
-        """Find the conflicts of the sectors from `first` on with those of another
-        route, (m, 2).
+        """Find the conflicts of the sectors from `first` with the sectors of another
+        route.
 
         Sectors on different maps do not conflict.
+
+        Returns
+        -------
+        (m, 2) int64 array
+            Sectors of this route and of the other route.
 
         Raises
         ------
         OrderError
             The limit is exceeded.
         """
+        # The routes number their maps separately, so the other's numbers are
+        # translated; −1 is a map that this route does not have.
         index = {name: k for k, name in enumerate(self.maps)}
         theirs = np.array([index.get(name, -1) for name in other.maps], np.int64)[
             other.of_node
@@ -82,6 +91,8 @@ class Route:
                 "of other AGVs, found more",
             ) from None
 
+        # A sector runs between two nodes, which may be on different maps (in a lift);
+        # it conflicts on either map.
         a, b = pairs.T
         mine, before, there = self.of_node, np.maximum(a - 1, 0), np.maximum(b - 1, 0)
         same = (mine[a] == theirs[b]) | (mine[a] == theirs[there])
@@ -91,32 +102,37 @@ class Route:
 
 
 def route_of(order: Order, vehicle: Vehicle, kind: str = "orderError") -> Route:
-    """Make the route of an order.
+    """Create the route of an order.
 
     Parameters
     ----------
+    order : Order
+        Order of at least two nodes.
     vehicle : Vehicle
         Radius and motion of the AGV.
     kind : str
-        Kind of the errors.
+        VDA 5050 error type of the errors.
 
     Raises
     ------
     OrderError
-        The order has one node; an edge is not longer than the radius; the path is too
-        long.
+        The order has one node, an edge is not longer than the radius, or the path is
+        too long.
     """
     radius = vehicle.radius
     if len(order.nodes) < 2:
         raise OrderError(kind, "expected an order of at least two nodes, found one")
     path = Path2(np.array([(n.x, n.y) for n in order.nodes], np.float64))
     lengths = np.diff(path.along)
+    # Negated, so that NaN is refused.
     if not path.length <= MAX_LENGTH:
         raise OrderError(
             kind,
             f"expected a path of at most {MAX_LENGTH:g} m, found {path.length:g} m",
         )
 
+    # Each sector ends one radius behind its node, except for the last, where the path
+    # ends.
     ends = np.append(path.along[:-1] + radius, path.along[-1])
     short = np.flatnonzero((lengths <= radius) | (np.diff(ends) <= 0.0))
     if len(short):
@@ -143,7 +159,7 @@ def route_of(order: Order, vehicle: Vehicle, kind: str = "orderError") -> Route:
 
 
 def common_nodes(a: Order | None, b: Order) -> int:
-    """Number of nodes from the first on at which two orders are in the same places."""
+    """Return the number of leading nodes at which two orders have the same places."""
     if a is None:
         return 0
     count = 0
@@ -156,15 +172,21 @@ def common_nodes(a: Order | None, b: Order) -> int:
 
 
 def listed_conflicts(pairs: dict[tuple[int, int], I8]) -> I8:
-    """Conflicts as `botyard.traffic.task.Task` lists them, from one side.
+    """Return the conflicts as `botyard.traffic.task.Task` lists them, from one side.
 
     Parameters
     ----------
     pairs : dict of (int, int) to (m, 2) arrays
         Conflicting sectors of every two robots.
+
+    Returns
+    -------
+    (n, 4) int64 array
+        Robot, sector, other robot and its sector, sorted by robots.
     """
     listed = np.zeros((sum(map(len, pairs.values())), 4), np.int64)
     at = 0
+    # Sorted, so that the result does not depend on the order in which orders arrived.
     for (i, j), sectors in sorted(pairs.items(), key=lambda item: item[0]):
         rows = listed[at : at + len(sectors)]
         rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3] = (
