@@ -1,1 +1,1 @@
-"""The page's interface to the simulator."""
+"""Interface between the browser page and the simulator."""

@@ -1,5 +1,7 @@
-"""Readings of a selected robot's devices in the form of the page, by the declaration of
-each kind (`botyard.model.devices.Device`).
+"""Readings of a selected robot's devices, as the page shows them.
+
+The declaration of each kind of device (`botyard.model.devices.Device`) says what to
+show.
 """
 
 from __future__ import annotations
@@ -17,21 +19,22 @@ from botyard.protocols.webgui.messages import DeviceCommand, DeviceReading
 from botyard.sim.simulation import Robot
 
 MAX_ROWS: Final = 20
-"""Most rows of a reading that are shown."""
+"""Limit of the rows of a reading that are shown."""
 MAX_MARKS: Final = 50
-"""Most markers of a reading."""
+"""Limit of the markers of a reading."""
 MAX_COMMANDS: Final = 20
-"""Most commands of an actuator."""
+"""Limit of the commands of an actuator."""
 MAX_TEXT: Final = 80
 
 log = logging.getLogger("botyard.page")
 
 
 def _text(column: Field, value: Any) -> str:
-    """Format a value with its unit; angles in degrees."""
+    """Return a value as text with its unit; angles are in degrees."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
+        # The option z prints −0.0 as 0.0.
         if column.unit == "rad":
             return f"{math.degrees(value):z.1f}°"
         return f"{value:z.3f} {column.unit}".rstrip()
@@ -42,6 +45,7 @@ def _text(column: Field, value: Any) -> str:
 def _reading(reader: DeviceReader[Any]) -> DeviceReading:
     kind = reader.kind
     reading = reader.read()
+    # One row more than shown would not do: the page says how many rows are missing.
     found = reader.rows(reading) if kind.on_page else []
     rows = [
         [_text(column, value) for column, value in zip(kind.fields, row, strict=True)]
@@ -61,6 +65,7 @@ def _reading(reader: DeviceReader[Any]) -> DeviceReading:
         marks=[
             (float(m.x), float(m.y), shown(m.text, MAX_TEXT))
             for m in marks
+            # A sum is finite only if both coordinates are.
             if math.isfinite(m.x + m.y)
         ],
         commands=[_command(reader, c) for c in kind.commands[:MAX_COMMANDS]],
@@ -76,10 +81,9 @@ def _command(reader: DeviceReader[Any], command: Command[Any]) -> DeviceCommand:
 
 
 def device_readings(robot: Robot) -> list[DeviceReading]:
-    """Readings of the devices of a robot that the page shows, and commands of its
-    actuators.
+    """Return the readings of a robot's devices, and the commands of its actuators.
 
-    A device that raises is shown with its error, and logged.
+    A device that raises is shown with its error, and the error is logged.
     """
     found = []
     on_page = [
@@ -91,7 +95,7 @@ def device_readings(robot: Robot) -> list[DeviceReading]:
         try:
             found.append(_reading(reader))
         except Exception as error:
-            # a third-party device must not hide the others
+            # An error in the device of another package must not hide the other devices.
             log.debug("%s: %s cannot be read", robot.name, name, exc_info=True)
             about = shown(f"cannot be read: {(error.__cause__ or error)!r}", MAX_TEXT)
             found.append(

@@ -1,5 +1,6 @@
-"""`Inspector`: debug views of the engine for the page: grid, clearance, rays, collision
-candidates (GUI-031).
+"""`Inspector`: debug views of the engine for the page (GUI-031).
+
+They show the grid, clearances, rays and collision candidates.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from botyard.protocols.webgui.messages import Debug, DebugResult, encoder
 from botyard.sim.simulation import Simulation
 
 SHOWN_RAYS = 9
-"""Rays of a laser whose grid walk is shown."""
+"""Number of a laser's rays whose grid walk is shown."""
 
 
 CACHE_SIZE: Final = 8
@@ -34,8 +35,9 @@ CACHE_SIZE: Final = 8
 
 
 class Inspector:
-    """Answers debug requests about the engine; answers about the map are cached until
-    the map changes.
+    """Answers debug requests about the engine.
+
+    Answers about the map are cached until the map changes.
     """
 
     def __init__(self, sim: Simulation) -> None:
@@ -51,6 +53,7 @@ class Inspector:
         KeyError, WorldError
             The robot is unknown, or has no laser.
         """
+        # The other answers change with every step, so a cache is of no use.
         if request.what not in ("grid", "clearance"):
             return look_into(self._sim, request)
         grid, revision = self._sim.engine.grid, self._sim.feed.last(Subject.MAP)
@@ -58,6 +61,8 @@ class Inspector:
             self._map = revision
             self._cache.clear()
 
+        # Requests for slightly different boxes that cover the same cells share an
+        # answer.
         key = (
             request.what,
             *cells(grid, (request.x0, request.y0, request.x1, request.y1)),
@@ -93,7 +98,11 @@ def look_into(sim: Simulation, request: Debug) -> DebugResult:
         return _rays(sim, request.name)
     names = {row: name for name, row in engine.rows.items()}
     rows = collision_candidates(
-        engine.state, engine.bodies, row, float(engine.bins.reach[2])
+        # Index 2 of `reach` is the largest reach of all bodies, m.
+        engine.state,
+        engine.bodies,
+        row,
+        float(engine.bins.reach[2]),
     )
     x, y, _ = engine.state.pose[row].tolist()
     poses = engine.state.pose
@@ -104,8 +113,9 @@ def look_into(sim: Simulation, request: Debug) -> DebugResult:
 
 
 def _flat(squares: Squares) -> list[float]:
-    """Flatten to one list, rounded to 1 mm: thousands of small tuples would trigger the
-    garbage collector, which delays a step.
+    """Flatten to one list, rounded to 1 mm.
+
+    Thousands of small tuples would trigger the garbage collector, which delays a step.
     """
     return squares.round(3).ravel().tolist()
 
@@ -120,6 +130,7 @@ def _rays(sim: Simulation, name: str) -> DebugResult:
     (beams, *_), ranges = sim.fleet.bundles(reader.key), reader.ranges
     origin = compose(robot.truth, beams.mount)
     walks = []
+    # At least 1, because a laser may have fewer rays than `SHOWN_RAYS`.
     for k in range(0, len(ranges), max(1, len(ranges) // SHOWN_RAYS)):
         bearing = origin.th + beams.angle0 + k * beams.step
         walks.append(

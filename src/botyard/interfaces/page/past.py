@@ -1,8 +1,8 @@
-"""`Past`: shows a page an earlier moment, while the world goes on for everybody else.
+"""`Past`: shows a page an earlier moment while the world continues for all others.
 
-A simulation beside the world is restored to the moment (`History.look`), and a
-`ViewSource` of its own makes frames of it. Sensors are read that are read in the world
-now, and those of the robots that the page has selected.
+A second simulation is restored to the moment (`History.look`), and its own `ViewSource`
+makes frames of it. It reads the sensors that are read in the world now, and the sensors
+of robots that the page has selected.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from botyard.sim.history import Moment
 from botyard.sim.simulation import Simulation
 
 SOURCE = "past"
-"""Source of the subscriptions in the simulation beside the world."""
+"""Source of the subscriptions in the second simulation."""
 
 
 class Difference(NamedTuple):
-    """What there was at a moment, against now: names of robots.
+    """Differences between a past moment and now: names of robots.
 
     Attributes
     ----------
     missing : tuple of str
-        They are there now and were not then, or were others of the same name.
+        Robots of now that did not exist then, or were different robots of the same
+        name.
     gone : tuple of str
-        They were there then and are not now.
+        Robots of then that do not exist now.
     """
 
     missing: tuple[str, ...]
@@ -34,7 +35,7 @@ class Difference(NamedTuple):
 
 
 class _Beside:
-    """The simulation beside the world, in the pace of the world."""
+    """Second simulation that shows the past, with the speed and state of the world."""
 
     is_past = True
 
@@ -60,19 +61,23 @@ class _Beside:
 
 
 class Past:
-    """A moment that one page looks at.
+    """Past moment that one page looks at.
 
     Parameters
     ----------
     world : Shown
         The running simulation.
     time : float
-        Simulated time, s: the last moment then or before it is shown. StateError:
-        nothing is kept.
+        Simulated time, s; the last kept moment at or before it is shown.
     numbers : iterator of int
-        Numbers of schemas, which no other source of the page's frames has.
+        Schema numbers that no other source of the page's frames uses.
     port_of : callable
-        TCP port of a robot.
+        Returns the TCP port of a robot.
+
+    Raises
+    ------
+    StateError
+        No moment is kept.
     """
 
     def __init__(
@@ -88,14 +93,22 @@ class Past:
         self.source = ViewSource(_Beside(self.sim, world), port_of, numbers)
 
     def go(self, time: float) -> None:
-        """Show another moment. StateError: nothing is kept any more."""
+        """Show another moment.
+
+        Raises
+        ------
+        StateError
+            No moment is kept any more.
+        """
         history = self._world.sim.history
         self.moment = history.moment(time)
         history.look(time, self.sim)
 
     def read(self, selected: Iterable[str]) -> None:
-        """Take readings of what is read in the world now, and of these robots; then the
-        frame is another one.
+        """Read the sensors that are read in the world now, and the sensors of these
+        robots.
+
+        The next frame is then a new one.
         """
         chosen, world = set(selected), self._world.sim
         changed = False
@@ -108,16 +121,20 @@ class Past:
                     reader.subscribe(SOURCE, wanted)
                     changed = True
 
+        # Readings are computed on demand; without this the frame would lack them.
         if changed:
             self.sim.settle()
         self.source.changed()
 
     def difference(self) -> Difference:
-        """Which robots the world would lose and get if it went on from here."""
+        """Return the robots that the world would lose and get if it continued from
+        here.
+        """
         now, then = self._world.sim.robots, self.sim.robots
         missing = tuple(
             n
             for n, robot in now.items()
+            # A robot with the same name but another spec is a different robot.
             if n not in then or then[n].spec is not robot.spec
         )
         return Difference(missing, tuple(n for n in then if n not in now))

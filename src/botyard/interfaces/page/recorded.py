@@ -1,5 +1,6 @@
-"""The page's time line of a recording: moving it moves what all pages, and all other
-interfaces, are shown.
+"""The page's timeline of a recording.
+
+All pages and all other interfaces show the same moment, so moving it moves all of them.
 """
 
 from __future__ import annotations
@@ -23,28 +24,29 @@ from botyard.sim.simulation import Simulation
 from botyard.traffic.recordedchart import RecordedChart, recorded_chart
 
 MAX_NAME: Final = 200
-"""Longest name of a recording that pages are told, characters."""
+"""Limit of a recording's name in messages to pages, characters."""
 MAX_BARS: Final = 100_000
-"""Most bars of a chart that a page is sent, and most times at which robots ask: of
-more, the longest bars and the first times.
+"""Limit of the bars, and of the robots' requests, in a chart for a page.
+
+The longest bars and the first requests are kept.
 """
 DIGITS: Final = 6
-"""Digits of times in a chart behind the point: µs."""
+"""Digits after the decimal point of times in a chart: µs."""
 
 
 class RecordingLine:
-    """The time line of a recording; a `botyard.interfaces.page.timeline.TimeLine`.
+    """Timeline of a recording; a `botyard.interfaces.page.timeline.TimeLine`.
 
     Parameters
     ----------
     player : Player
-        Plays it.
+        Plays the recording.
     hub : RunLoop
-        Steps its simulation.
+        Run loop of the simulation that shows it.
     control : Control
-        Says who may move it: whoever may let time go on.
+        Checks permissions: callers that may resume time may move it.
     name : str
-        Of the recording, for people.
+        Name of the recording, for people.
     """
 
     def __init__(
@@ -71,37 +73,39 @@ class RecordingLine:
         )
 
     def source_of(self, viewer: Viewer) -> ViewSource | None:
-        """All are shown the same."""
+        """Return None: all viewers are shown the same."""
         return None
 
     def sim_of(self, viewer: Viewer) -> Simulation | None:
-        """All are shown the same."""
+        """Return None: all viewers are shown the same."""
         return None
 
     def scenes(self) -> Iterable[tuple[ViewSource, Scene]]:
-        """There is none but the one that all are shown."""
+        """Return nothing: the only source is the one that all viewers are shown."""
         return ()
 
     def noticed(self) -> None:
-        """All events are known."""
+        """Do nothing: all events of a recording are known from the start."""
 
     def view_changed(self, viewer: Viewer) -> None:
-        """What a viewer has selected is read in the simulation that all are shown."""
+        """Do nothing: all viewers are shown the same simulation."""
 
     def left(self, viewer: Viewer) -> None:
-        """The recording stays where it is."""
+        """Do nothing: the recording stays at its moment when a viewer leaves."""
 
     def look(
         self, request: msg.Look, viewer: Viewer, caller: Caller
     ) -> msg.Looked | None:
-        """Go to a moment, or some steps on or back; then the recording stands still
-        there if it did before.
+        """Go to a moment, or some steps forward or back.
+
+        A paused recording stays paused there.
         """
         self._control.check(caller, Resume)
         player = self._player
         if request.time is not None:
             player.seek(request.time)
         elif request.by:
+            # Steps are for looking at single moments, so playing stops.
             self._hub.pause()
             player.go(player.sim.tick + request.by)
 
@@ -109,11 +113,11 @@ class RecordingLine:
         return None
 
     def go_on(self, viewer: Viewer, caller: Caller) -> float:
-        """A recording is as it is."""
-        raise NotNowError("a recording is shown: nothing can go on from there")
+        """Raise NotNowError: a recording cannot continue differently."""
+        raise NotNowError("this is a recording: the world cannot continue from there")
 
     def loop(self, on: bool, caller: Caller) -> None:
-        """Begin again at the end."""
+        """Turn repeating at the end of the recording on or off."""
         self._control.check(caller, Resume)
         self._player.loop = on
 
@@ -123,7 +127,7 @@ class RecordingLine:
 
 
 def _encoded(found: RecordedChart) -> msgspec.Raw:
-    """A chart as pages get it."""
+    """Encode a chart for pages."""
     chart = found.chart
     lengths = sorted(
         (
@@ -132,6 +136,7 @@ def _encoded(found: RecordedChart) -> msgspec.Raw:
         ),
         reverse=True,
     )
+    # Strictly longer bars than the first one too many are kept, so at most `MAX_BARS`.
     least = lengths[MAX_BARS] if len(lengths) > MAX_BARS else -1.0
     goes, waits = (
         [(i, round(a, DIGITS), round(b, DIGITS)) for i, a, b in bars if b - a > least]

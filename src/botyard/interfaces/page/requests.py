@@ -1,5 +1,7 @@
-"""`PageRequests`: carries out the requests of viewers of the page, and sends them
-state, details and log (a `Desk` of the page's sessions).
+"""`PageRequests`: executes the requests of the page's viewers.
+
+It also sends the viewers state, details and log lines (the `Desk` of the page's
+sessions).
 """
 
 from __future__ import annotations
@@ -93,22 +95,22 @@ SOURCE: Final = "page"
 STATUS_PERIOD: Final = 0.5
 DETAIL_PERIOD: Final = 0.2
 MAX_DETAILS: Final = 20
-"""Most selected robots whose details are sent and whose sensors are subscribed to."""
+"""Limit of the selected robots whose details are sent and whose sensors are read."""
 LOG_BACKLOG: Final = 500
-"""Most recent log lines that a new viewer gets (ring buffer)."""
+"""Number of recent log lines that a new viewer gets (ring buffer)."""
 EXIT_DELAY: Final = 0.3
 MAX_VIEWERS: Final = 32
-"""Most read-only viewers, and most viewers with control."""
+"""Limit of read-only viewers, and limit of viewers with control."""
 CATALOG_AGE: Final = 2.0
-"""The catalogue of models and maps is cached for this long, s."""
+"""Time for which the catalogue of models and maps is cached, s."""
 OFFER_TIME_S: Final = 60.0
-"""The address of a file that a page may download is good for this long, s."""
+"""Lifetime of the address of a file for download, s."""
 MAX_OFFERS: Final = 100
-"""Most such addresses at a time."""
+"""Limit of such addresses at a time."""
 MAX_PROBLEM: Final = 300
-"""Longest error text of a model, characters."""
+"""Limit of the error text of a model, characters."""
 MAX_TEXT: Final = 2000
-"""Longest error message and log line that is sent to the page, characters."""
+"""Limit of an error message or log line for the page, characters."""
 
 log = logging.getLogger("botyard.page")
 
@@ -117,7 +119,7 @@ T = TypeVar("T")
 
 
 class Robots(Protocol):
-    """What the desk uses of the yard (`botyard.servers.pioneer.robot_servers`)."""
+    """Parts of `botyard.servers.pioneer.robot_servers` that the page uses."""
 
     @property
     def control(self) -> Control:
@@ -130,20 +132,20 @@ class Robots(Protocol):
         ...
 
     def port_of(self, robot: str) -> int:
-        """TCP port of a robot; 0 while it has none."""
+        """Return the TCP port of a robot; 0 while it has none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to the user: continue or end the simulator.
+    """Question to the user: continue, or exit the simulator.
 
     Attributes
     ----------
     text : str
         The question.
     refused : int
-        Exit status when the user chooses to end.
+        Exit status if the user chooses to exit.
     """
 
     text: str
@@ -151,18 +153,22 @@ class Question:
 
 
 class PageRequests:
-    """The desk of all viewers of a simulation.
+    """Requests of all viewers of a simulation.
 
     Parameters
     ----------
-    hub, yard, maps : RunLoop, Robots, Maps
-        The running simulator; requests pass the control surface of the yard.
+    hub : RunLoop
+        The run loop.
+    robot_servers : Robots
+        Servers of the robots; requests pass through their control surface.
+    maps : Maps
+        The maps on this machine.
     source : ViewSource
-        Encodes the frames.
+        Encoder of the frames.
     audience : str
         Token of read-only viewers.
     graphics : str
-        How much pages draw: ``full``, ``lite`` or ``none``.
+        Detail of the pages' drawing: ``full``, ``lite`` or ``none``.
     """
 
     def __init__(
@@ -189,7 +195,7 @@ class PageRequests:
         self.timeline: TimeLine = LookBack(
             hub, robot_servers.control, robot_servers.port_of, source, SOURCE
         )
-        """What the time line is about."""
+        """Timeline that the pages show."""
         self._marks: Sequence[msg.Mark] = ()
         self._files: Sequence[Path] = ()
         self._offers: dict[str, tuple[Path, float]] = {}
@@ -205,17 +211,17 @@ class PageRequests:
     # -- viewers
 
     def no_room(self, read_only: bool) -> str:
-        """Reason why one more viewer is refused, or empty; read-only viewers and those
-        with control have separate limits.
+        """Return the reason why another viewer is refused; empty if there is room.
+
+        Viewers with and without control have separate limits, so that onlookers cannot
+        lock out the operators.
         """
         if sum(v.read_only == read_only for v in self.viewers) < MAX_VIEWERS:
             return ""
-        return (
-            f"there are {MAX_VIEWERS} {'onlookers' if read_only else 'pages'} already"
-        )
+        return f"the limit of {MAX_VIEWERS} {'read-only pages' if read_only else 'pages'} is reached"
 
     def welcome(self, viewer: Viewer) -> msg.Welcome:
-        """First message to a new viewer."""
+        """Return the first message to a new viewer."""
         self._last_page += 1
         viewer.number, read_only = self._last_page, viewer.read_only
         return msg.Welcome(
@@ -223,14 +229,16 @@ class PageRequests:
             program=f"botyard {__version__}",
             read_only=read_only,
             start=self.start,
+            # Only pages with control may pass on the link for read-only viewers.
             audience="" if read_only else self._audience,
             graphics=self._graphics,
             page=viewer.number,
         )
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
-        """Register a viewer. Returns its first messages: schema, status and events; the
-        recent log lines follow.
+        """Register a viewer and return its first messages: schema, status and events.
+
+        The recent log lines follow.
         """
         self.viewers.append(viewer)
         for entry in self._log:
@@ -243,7 +251,7 @@ class PageRequests:
         return first
 
     def left(self, viewer: Viewer) -> None:
-        """Unregister a viewer: release what it holds, and stop what it drives."""
+        """Unregister a viewer, release its holds, and stop the robots that it drives."""
         if viewer not in self.viewers:
             return
         self.viewers.remove(viewer)
@@ -253,7 +261,7 @@ class PageRequests:
         self.hub.settle()
 
     def view_changed(self, viewer: Viewer) -> None:
-        """A viewer has changed its view."""
+        """Apply a viewer's new view."""
         self.timeline.view_changed(viewer)
         self._subscribe()
         self.hub.settle()
@@ -261,6 +269,7 @@ class PageRequests:
     def _subscribe(self) -> None:
         """Subscribe to the sensors of selected robots, and unsubscribe from all others."""
         robots = self.hub.sim.robots
+        # A dict keeps the order of selection, so that the limit keeps the first robots.
         wanted = list(
             dict.fromkeys(
                 n for v in self.viewers for n in v.view.selected if n in robots
@@ -274,7 +283,8 @@ class PageRequests:
         for name, robot in read.items():
             if (
                 self._read.get(name) is not robot
-            ):  # another robot may have got the name meanwhile
+                # Another robot may have got the name in the meantime.
+            ):
                 _read_sensors(robot, True)
 
         self._read = read
@@ -282,7 +292,7 @@ class PageRequests:
     # -- messages to all viewers
 
     def changed(self) -> None:
-        """The state has changed; called between two steps."""
+        """Drop the encoded frames after a change of state, between two steps."""
         self.source.changed()
 
     def prepare(self) -> None:
@@ -294,7 +304,7 @@ class PageRequests:
             self._tell_present(schema)
 
     def _tell_present(self, text: bytes) -> None:
-        """Tell those who are shown the present."""
+        """Send a message to the viewers that are shown the present."""
         for viewer in self.viewers:
             if self.timeline.source_of(viewer) is None:
                 viewer.send_encoded(text)
@@ -304,13 +314,15 @@ class PageRequests:
             viewer.send_encoded(text, again_soon)
 
     def tick(self, now: float) -> None:
-        """Send status and details that are due; `now` is wall time, s."""
+        """Send the status and details that are due; `now` is wall time, s."""
         if not self.viewers:
             return
         if now >= self._next_status:
             self._next_status = now + STATUS_PERIOD
             self.timeline.noticed()
             self._tell_all(msg.encoder.encode(self._status()), again_soon=True)
+            # The timeline makes a new sequence for each change, so identity is enough
+            # to see one.
             if self.timeline.marks is not self._marks:
                 self._marks = self.timeline.marks
                 self._tell_all(msg.encoder.encode(msg.Marks(marks=list(self._marks))))
@@ -324,6 +336,8 @@ class PageRequests:
         if now >= self._next_detail:
             self._next_detail = now + DETAIL_PERIOD
             for viewer in self.viewers:
+                # Details are expensive to make, so a viewer that reads slowly, or has
+                # used up its budget, gets none.
                 if (
                     viewer.view.selected
                     and not viewer.is_behind
@@ -339,14 +353,15 @@ class PageRequests:
             for r in sim.robots.values()
             if r.clients
         ]
+        # The page's own commands are not a client.
         clients = sum(s != SOURCE for c in driven for s in c.sources)
         filmed = None if self.control.filmer is None else self.control.filmer.present
         recorded = (
             None if self.control.recordings is None else self.control.recordings.present
         )
         return msg.Status(
-            # as the original's status bar counts: each robot that is driven, and each
-            # device that is read
+            # The status bar of the original program counts like this: one for each
+            # driven robot, and one for each device that is read.
             clients=clients,
             subscriptions=len(driven) + sim.fleet.subscriptions,
             viewers=len(self.viewers),
@@ -379,6 +394,7 @@ class PageRequests:
         target = sim.snapshot.state.target[sim.snapshot.rows[robot.name]].tolist()
         sensors = [reader.name for reader in drawn_devices(robot) if reader.is_read]
         believed, true = robot.odom_in_world, state.pose_world
+        # The remainder keeps the angle between −π and π.
         turned = math.remainder(believed.th - true.th, 2 * math.pi)
         gripper = robot.gripper
         return msg.Detail(
@@ -406,7 +422,7 @@ class PageRequests:
         )
 
     def add_log(self, entry: LogEntry) -> None:
-        """Append a log line, and send it to the viewers."""
+        """Append a log line and send it to the viewers."""
         self._log.append(entry)
         for viewer in self.viewers:
             viewer.add_log(entry)
@@ -414,21 +430,23 @@ class PageRequests:
     # -- requests
 
     def caller(self, viewer: Viewer, undo_group: int = 0) -> Caller:
-        """The caller of a viewer's operations: all permissions with the token, else
-        read-only.
+        """Return the caller of a viewer's operations.
+
+        Viewers with the token have all permissions, others are read-only.
         """
         level = Level.WATCH if viewer.read_only else Level.OWN
         return Caller(SOURCE, level, "this page", key=viewer, undo_group=undo_group)
 
     def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
-        """Carry out a request, and answer it; errors are answered and never raised."""
+        """Execute a request and answer it; errors are answered, never raised."""
         try:
             result = self._do(request, viewer)
+        # `KeyError`: the engine looks up robots by name.
         except (BotyardError, KeyError) as error:
             answer(None, self._reason(error))
             return
         except Exception as error:
-            # an internal error must not end the session
+            # An internal error must not end the session.
             log.exception(
                 "internal error while a page asked for %s", type(request).__name__
             )
@@ -437,12 +455,14 @@ class PageRequests:
 
         if isinstance(result, Future):
             result = self._answer_of(request, result)
+        # The work of an answer counts towards the viewer's own budget, although it runs
+        # in slices between steps.
         if isinstance(result, Generator):
             work = _charged(
                 self._finish(result, answer),
                 lambda cost: viewer.budget.spend(wall.monotonic(), cost),
             )
-            self.hub.background.start(work, "what a page asked for")
+            self.hub.background.start(work, "the request of a page")
         else:
             answer(self._to_wire(request, result), None)
 
@@ -454,7 +474,9 @@ class PageRequests:
         return self._to_wire(request, result)
 
     def _to_wire(self, request: AnyRequest, result: Any) -> Any:
-        """Convert the result of an operation to the form of the answer."""
+        """Convert the result of an operation to its form in the answer."""
+        # The frame number tells the page from which frame on the robot is in its new
+        # place.
         if isinstance(request, msg.Move):
             return self.source.number
         if isinstance(request, msg.Undo | msg.Redo):
@@ -471,7 +493,7 @@ class PageRequests:
         except BotyardError as error:
             answer(None, shown(error, MAX_TEXT))
         except Exception as error:
-            log.exception("internal error while carrying out what a page asked for")
+            log.exception("internal error while executing the request of a page")
             answer(None, shown(f"internal error: {error!r}", MAX_TEXT))
         else:
             answer(result, None)
@@ -488,15 +510,16 @@ class PageRequests:
 
     @singledispatchmethod
     def _do(self, request: AnyRequest, viewer: Viewer) -> Any:
-        """Carry out a request. Returns its result, a future, or cooperative work."""
+        """Execute a request; return its result, a future, or cooperative work."""
         self._check_shown(request, viewer)
         make = OPERATIONS.get(type(request))
         if make is None:
-            raise WorldError(f"{type(request).__name__} cannot be carried out now")
+            raise WorldError(f"{type(request).__name__} is not possible now")
         return self.control.do(self.caller(viewer, request.group), make(request))
 
     @_do.register
     def _(self, request: msg.Add, viewer: Viewer) -> Any:
+        # A missing coordinate means that the simulator chooses a free place.
         pose = (
             None
             if request.x is None or request.y is None
@@ -521,8 +544,11 @@ class PageRequests:
 
     @_do.register
     def _(self, request: msg.Download, viewer: Viewer) -> str:
+        # The page fetches the file by a plain link, which cannot carry the token: an
+        # unguessable address takes its place.
         path = self.control.do(self.caller(viewer), ReadFile(file=request.file))
         ticket, now = secrets.token_urlsafe(24), wall.monotonic()
+        # Keeps the newest addresses, with room for one more.
         self._offers = {
             t: (p, end)
             for t, (p, end) in [*self._offers.items()][1 - MAX_OFFERS :]
@@ -532,21 +558,19 @@ class PageRequests:
         return f"file/{ticket}"
 
     def file_of(self, ticket: str) -> Path | None:
-        """The file of an address that a page was given; None: it is good no longer, or
-        never was.
-        """
+        """Return the file of a download address; None if it is unknown or has expired."""
         path, end = self._offers.get(ticket, (None, 0.0))
         return path if wall.monotonic() < end else None
 
     # looking back
 
     def source_of(self, viewer: Viewer) -> ViewSource:
-        """What a viewer's frames show: the present, or an earlier moment."""
+        """Return the source of a viewer's frames: the present, or an earlier moment."""
         past = self.timeline.source_of(viewer)
         return self.source if past is None else past
 
     def scene_of(self, name: str) -> Scene | None:
-        """The map of a name that was told to a viewer; None: it is not shown any more."""
+        """Return the map of a name sent to a viewer; None if it is not shown any more."""
         for source, scene in (
             (self.source, self.hub.sim.scene),
             *self.timeline.scenes(),
@@ -557,18 +581,22 @@ class PageRequests:
         return None
 
     def _check_shown(self, request: AnyRequest, viewer: Viewer) -> None:
-        """Check that what a request is about is what its page shows: places and names
-        may be other ones than in the past.
+        """Raise NotNowError if a request concerns the present while its page shows the
+        past.
+
+        Places and names in the past may differ.
         """
         is_past = self.timeline.source_of(viewer) is not None
         if (
             is_past
             and isinstance(request, ABOUT_WHAT_IS_SHOWN)
+            # Releasing is always allowed: a robot must not stay held because its page
+            # looks back.
             and getattr(request, "on", True)
         ):
             raise NotNowError(
-                "this page shows an earlier moment: go back to now, or let the "
-                "world go on from there"
+                "this page shows an earlier moment: return to the present, or let the "
+                "world continue from there"
             )
 
     @_do.register
@@ -592,17 +620,38 @@ class PageRequests:
     # the world
 
     def load_map(self, name: str, caller: Caller) -> Future[bool]:
-        """Load a map by its name. WorldError if it cannot be loaded."""
+        """Load a map by its name.
+
+        Raises
+        ------
+        WorldError
+            The map cannot be loaded.
+        """
         return self.control.do(caller, LoadMap(map=name, reserved=False))
 
     def load_file(
         self, name: str, data: bytes, source: Hashable, page: int = 0
     ) -> Future[bool]:
-        """Load a map or a world from uploaded bytes; `source` is the address of the
-        page, which has this number (`Welcome.page`).
+        """Load a map or a world from uploaded bytes; call `changed` when it is done.
 
-        Call `changed` when the future is done. WorldError if it is invalid.
+        Parameters
+        ----------
+        name : str
+            Name of the file.
+        data : bytes
+            Content of the file.
+        source : hashable
+            Address of the page.
+        page : int
+            Number of the page (`Welcome.page`).
+
+        Raises
+        ------
+        WorldError
+            The file is invalid.
         """
+        # A known sender is the caller itself, so that the load can be undone by its
+        # page.
         sender = next(
             (v for v in self.viewers if v.number == page and not v.read_only), None
         )
@@ -617,10 +666,11 @@ class PageRequests:
     def _(self, request: msg.Start, viewer: Viewer) -> Any:
         self.control.check(self.caller(viewer), Level.OWN)
         if self.starter is None or self.start is None:
-            raise WorldError("the simulation has started already")
+            raise WorldError("the simulation is already running")
         return self._start(request, self.starter)
 
     def _start(self, request: msg.Start, starter: Starter) -> Portions[None]:
+        # Taken away at once, so that a second page cannot start the simulation as well.
         offer, self.start = self.start, None
         try:
             yield self.hub.background.future(
@@ -637,16 +687,16 @@ class PageRequests:
         self.control.check(self.caller(viewer), Level.OWN)
         question, self.question = self.question, None
         if question is None:
-            raise WorldError("the question has been answered already")
+            raise WorldError("the question is already answered")
         if not request.go_on:
-            log.error("%s; the page said to end", question.text)
+            log.error("%s; the page chose to exit", question.text)
             self._end(question.refused)
 
-        # hide the question on the other pages soon
+        # The next status, which is sent at once, hides the question on the other pages.
         self._next_status = 0.0
 
     def _end(self, status: int) -> None:
-        """End the simulator after the answer has been sent."""
+        """Exit the simulator after the answer has been sent."""
 
         def soon() -> Portions[None]:
             yield EXIT_DELAY
@@ -659,11 +709,15 @@ class PageRequests:
         return self._cached_catalog()
 
     def _cached_catalog(self) -> Portions[msgspec.Raw]:
-        """Catalogue of models and maps as JSON, cached, and made in small slices
-        between the steps, since it reads files and folders.
+        """Return the catalogue of models and maps as JSON, from the cache if it is
+        recent.
+
+        It is made in small slices between the steps, because it reads files and
+        folders.
         """
         now = wall.monotonic()
         made = self._catalog
+        # A catalogue that is still in work is shared by all pages that ask for it.
         if made is None or (made.done() and now > self._catalog_made + CATALOG_AGE):
             self._catalog_made = now
             made = self._catalog = self.hub.background.portions(
@@ -676,7 +730,8 @@ class PageRequests:
     def _make_catalog(self) -> Portions[msgspec.Raw]:
         models = []
         for name in model_names():
-            # the first time each is read from its file, which takes a millisecond
+            # The first time each model is read from its file, which takes about 1 ms:
+            # one slice for each.
             yield None
             try:
                 models.append(model_shape(find_robot(name), name))
@@ -698,14 +753,15 @@ class PageRequests:
 
 
 def _read_sensors(robot: Robot, on: bool) -> None:
-    """Subscribe to the sensors of a robot that the page shows, or unsubscribe."""
+    """Subscribe to, or unsubscribe from, the sensors of a robot that the page shows."""
     for reader in drawn_devices(robot):
         reader.subscribe(SOURCE, on)
 
 
 def _charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
-    """Run `work`, and call `spend` with the processor time of each slice, s; waiting
-    costs nothing.
+    """Run `work` and charge its CPU time.
+
+    Calls `spend` with the CPU time of each slice, s; waiting costs nothing.
     """
     error: BaseException | None = None
     while True:
@@ -721,6 +777,7 @@ def _charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
         error = None
         try:
             yield wait
+        # The future that it waits for has failed or was cancelled; `work` must see it.
         except BaseException as thrown:
             # what it waits for has failed or was cancelled
             error = thrown
@@ -803,24 +860,24 @@ ABOUT_WHAT_IS_SHOWN: Final = (
     msg.Undo,
     msg.Redo,
 )
-"""Requests about places and bodies as a page shows them."""
+"""Requests about places and bodies as the page shows them."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    "AddEach": "robots are added one by one, or many of a model",
-    "FreeMaps": "the page's own loads are not bound by what a client has reserved",
+    "AddEach": "the page adds one robot, or several of one model",
+    "FreeMaps": "the page's own loads ignore maps that a client has reserved",
     "HoldTime": "for programs; people pause and step",
-    "LoadWorld": "LoadMap, after which time goes on",
-    "PlaceAxis": "a habit of old Pioneer clients; dragging places whole poses",
-    "RotateLog": "the log's files are not the page's",
+    "LoadWorld": "LoadMap replaces the map while time continues",
+    "PlaceAxis": "for old Pioneer clients; dragging places whole poses",
+    "RotateLog": "the page has no access to log files",
     "SetAnalogInput": "for clients' tests of their boards",
-    "SetBodyInfo": "for programs that sort what there is",
-    "SetBodyState": "hands place things; they do not throw them",
+    "SetBodyInfo": "for programs that tag bodies",
+    "SetBodyState": "the page places things at rest",
     "SetDigitalInputs": "for clients' tests of their boards",
     "SetGhost": "for clients' tests",
-    "StepNow": "for programs that wait for the answer; Step goes as fast as time",
+    "StepNow": "for programs that wait for the answer; Step keeps to the speed",
     "Stop": "Pause and Reset are two buttons",
-    "TakeBodies": "for programs of forces",
-    "TakeRobot": "Drive, with a dead-man switch, is what hands need",
-    "Throttle": "AMBF's",
-    "UnloadWorld": "ClearMap, after which time goes on",
+    "TakeBodies": "for programs that apply forces",
+    "TakeRobot": "Drive with a dead-man switch",
+    "Throttle": "only AMBF throttles time",
+    "UnloadWorld": "ClearMap removes the map while time continues",
 }
-"""Operations without a button on the page, and why."""
+"""Operations without a button on the page, each with the reason."""

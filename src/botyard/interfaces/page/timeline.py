@@ -1,8 +1,8 @@
-"""The page's time line: what it is about (`TimeLine`), and that of a running simulation
-(`LookBack`).
+"""The page's timeline: the protocol `TimeLine`, and `LookBack` for a running
+simulation.
 
-Looking back shows one page an earlier moment, while the world goes on for everybody
-else; going on from a moment is the operation `Branch`.
+Looking back shows one page an earlier moment while the world continues for all others.
+To continue from that moment is the operation `Branch`.
 """
 
 from __future__ import annotations
@@ -26,94 +26,107 @@ from botyard.protocols.webgui.session import Viewer
 from botyard.sim.simulation import Simulation
 
 MAX_LOOKING: Final = 8
-"""Most pages that look back at a time, and most that only look on: each has a
-simulation of its own beside the world.
+"""Limit of pages with control that look back, and of read-only pages that do.
+
+Each of them has its own second simulation.
 """
 MAX_PROBLEM: Final = 300
-"""Longest text of what is wrong, characters."""
+"""Limit of the text of a problem, characters."""
 
 
 class TimeLine(Protocol):
-    """What a page's time line is about: the last minutes of a running simulation, or a
-    recording.
-    """
+    """Timeline of a page: the last minutes of a running simulation, or a recording."""
 
     @property
     def marks(self) -> Sequence[msg.Mark]:
-        """Events, oldest first: another sequence when there are others."""
+        """Events, oldest first; a new sequence object after each change."""
         ...
 
     def state(self) -> msg.TimeLine | None:
-        """What the status tells of it; None: there is no time line."""
+        """Return the timeline's part of the status; None without a timeline."""
         ...
 
     def source_of(self, viewer: Viewer) -> ViewSource | None:
-        """What a viewer's frames show; None: the same as everybody's."""
+        """Return the source of a viewer's frames; None for the shared one."""
         ...
 
     def sim_of(self, viewer: Viewer) -> Simulation | None:
-        """The world that a viewer is shown; None: the same as everybody."""
+        """Return the simulation that a viewer is shown; None for the shared one."""
         ...
 
     def scenes(self) -> Iterable[tuple[ViewSource, Scene]]:
-        """Sources of `source_of`, with the maps that they show."""
+        """Return the sources of `source_of`, with the maps that they show."""
         ...
 
     def noticed(self) -> None:
-        """Time has passed: look for events. Called twice a second while there are
-        pages.
-        """
+        """Look for events; called twice a second while there are pages."""
         ...
 
     def view_changed(self, viewer: Viewer) -> None:
-        """A viewer has changed its view."""
+        """Apply a viewer's new view."""
         ...
 
     def left(self, viewer: Viewer) -> None:
-        """A viewer is gone."""
+        """Release a viewer that has left."""
         ...
 
     def look(
         self, request: msg.Look, viewer: Viewer, caller: Caller
     ) -> msg.Looked | None:
-        """Show another moment; None is answered if it is the present. NotNowError,
-        StateError: there is none.
+        """Show another moment; return None if it is the present.
+
+        Raises
+        ------
+        NotNowError, StateError
+            No such moment is available.
         """
         ...
 
     def go_on(self, viewer: Viewer, caller: Caller) -> float:
-        """Let the world go on from the moment that a viewer is shown; its time, s.
-        BotyardError: it cannot.
+        """Let the world continue from the moment a viewer is shown; return its time, s.
+
+        Raises
+        ------
+        BotyardError
+            The world cannot continue from there.
         """
         ...
 
     def loop(self, on: bool, caller: Caller) -> None:
-        """Begin again at the end. NotNowError: this is no recording."""
+        """Turn repeating at the end on or off.
+
+        Raises
+        ------
+        NotNowError
+            The timeline is not a recording.
+        """
         ...
 
     def chart(self) -> msgspec.Raw | None:
-        """What robots did over time, as
-        `botyard.protocols.webgui.messages.ChartResult`; None: there is no chart.
+        """Return what robots did over time; None without a chart.
+
+        The form is `botyard.protocols.webgui.messages.ChartResult`.
         """
         ...
 
 
 class LookBack:
-    """The time line of a running simulation: its last minutes, which
-    `Simulation.history` keeps, and what has happened in them.
+    """Timeline of a running simulation.
+
+    It covers the last minutes, which `Simulation.history` keeps, and their events.
 
     Parameters
     ----------
     hub : RunLoop
         The run loop.
     control : Control
-        The door for operations.
+        The control surface for operations.
     port_of : callable
-        TCP port of a robot.
+        Returns the TCP port of a robot.
     present : ViewSource
-        What pages are shown that do not look back.
+        Source of the frames of pages that do not look back.
     own : str
-        The source of the page's own commands: pages are no clients.
+        Source of the page's own commands, because pages do not count as clients.
     """
 
     def __init__(
@@ -136,11 +149,11 @@ class LookBack:
 
     @property
     def marks(self) -> Sequence[msg.Mark]:
-        """Events, oldest first: another list when there are others."""
+        """Events, oldest first; a new sequence object after each change."""
         return self._marks.all
 
     def state(self) -> msg.TimeLine | None:
-        """What the status tells of it; None: no moments are kept."""
+        """Return the timeline's part of the status; None if no moments are kept."""
         history = self._hub.sim.history
         if not history.is_on or history.span is None:
             return None
@@ -171,12 +184,12 @@ class LookBack:
             self._marks.look(span[0].time)
 
     def view_changed(self, viewer: Viewer) -> None:
-        """A viewer has changed its view: what it has selected in the past is read."""
+        """Read the sensors of the robots that a viewer has selected in the past."""
         if viewer in self._pasts:
             self._pasts[viewer].read(viewer.view.selected)
 
     def left(self, viewer: Viewer) -> None:
-        """A viewer is gone."""
+        """Release a viewer that has left."""
         self._pasts.pop(viewer, None)
 
     def look(
@@ -188,13 +201,15 @@ class LookBack:
             self._show_present(viewer)
             return None
 
+        # Moments may have been lost since the page looked, for example when the map was
+        # changed.
         if not history.is_on or history.span is None:
             raise NotNowError(NO_HISTORY)
         if (
             past is None
             and sum(v.read_only == viewer.read_only for v in self._pasts) >= MAX_LOOKING
         ):
-            raise NotNowError(f"{MAX_LOOKING} pages look back already")
+            raise NotNowError(f"{MAX_LOOKING} pages already look back: close one first")
 
         shown_now = history.span[1] if past is None else past.moment
         time = (
@@ -203,6 +218,7 @@ class LookBack:
             else request.time
         )
         before = 0
+        # Made only now, after the checks, because it is a whole simulation.
         if past is None:
             past = self._pasts[viewer] = Past(
                 self._hub, time, self._present.numbers, self._port_of
@@ -213,6 +229,8 @@ class LookBack:
 
         past.read(viewer.view.selected)
         number, schema = past.source.schema()
+        # A frame has the number of its schema, so the viewer needs the new schema
+        # first.
         if number != before:
             viewer.send_encoded(schema)
         missing, gone = past.difference()
@@ -230,29 +248,33 @@ class LookBack:
         )
 
     def go_on(self, viewer: Viewer, caller: Caller) -> float:
-        """Let the world go on from the moment that a viewer looks at; it is shown the
-        present again.
+        """Let the world continue from the moment that a viewer looks at.
+
+        The viewer is then shown the present again.
         """
         past, control = self._pasts.get(viewer), self._control
         if past is None:
+            # A caller without permission gets that reason first.
             control.check(caller, Branch)
-            raise NotNowError("this page shows the present: look back first")
-
-        if self._hub.sim.history.moment(past.moment.time) != past.moment:
             raise NotNowError(
-                "the moment that is shown is not kept any more: look at another one"
+                "this page shows the present: go to an earlier moment first"
             )
+
+        # The moment may have been dropped since it was shown; another one would be a
+        # surprise.
+        if self._hub.sim.history.moment(past.moment.time) != past.moment:
+            raise NotNowError("the shown moment is no longer kept: choose another one")
 
         moment = control.do(caller, Branch(time=past.moment.time))
         self._show_present(viewer)
         return moment.time
 
     def loop(self, on: bool, caller: Caller) -> None:
-        """A running simulation has no end at which it could begin again."""
-        raise NotNowError("only a recording begins again at its end")
+        """Raise NotNowError: a running simulation has no end at which to repeat."""
+        raise NotNowError("only a recording can repeat at its end")
 
     def chart(self) -> msgspec.Raw | None:
-        """There is a chart of recordings only."""
+        """Return None: only recordings have a chart."""
         return None
 
     def _show_present(self, viewer: Viewer) -> None:

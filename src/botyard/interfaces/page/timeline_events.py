@@ -1,4 +1,4 @@
-"""`Marks`: what happens in a running simulation, as events on the page's time line."""
+"""`Marks`: events of a running simulation for the page's timeline."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 
 MAX_MARKS: Final = 500
-"""Most events on a time line; of more, the latest."""
+"""Limit of the events on a timeline; the latest are kept."""
 MAX_NAMED: Final = 3
-"""Robots that the text of an event names; of more, it says how many."""
+"""Limit of the robot names in an event; the text counts the others."""
 STALL_PAUSE_S: Final = 5.0
-"""A robot that stalls again within this simulated time, s, makes no event of it."""
+"""Simulated time within which a robot's repeated stall makes no new event, s."""
 
 
 class Marks:
-    """Notes what happens in a running simulation, for the time line.
+    """Collects the events of a running simulation for the timeline.
 
     Parameters
     ----------
     hub : RunLoop
         The run loop.
     own : str
-        Source of commands that is no client.
+        Source of the page's own commands, which does not count as a client.
 
     Attributes
     ----------
     all : sequence of Mark
-        Events, oldest first: another sequence when there are others.
+        Events, oldest first; a new sequence object after each change.
     """
 
     def __init__(self, hub: RunLoop, own: str) -> None:
@@ -43,14 +43,16 @@ class Marks:
         self._scene = self._sim.scene
         self._stalled: dict[str, float] = {}
         hub.follow(
-            self._jumped, Subject.TIME
-        )  # first: what differs from before is the jump, and no event
+            self._jumped,
+            Subject.TIME,
+            # First, so that the differences that a jump makes do not count as events.
+        )
         hub.follow(self._bodies, Subject.BODIES)
         hub.follow(self._claims, Subject.CLAIMS)
         hub.follow(self._map, Subject.MAP)
 
     def _now(self) -> tuple[set[str], set[tuple[str, str]]]:
-        """Names of the robots, and which source commands which."""
+        """Return the names of the robots, and the pairs of robot and commanding source."""
         robots = self._sim.robots
         return set(robots), {
             (n, s)
@@ -89,6 +91,7 @@ class Marks:
                 )
 
     def _map(self) -> None:
+        # The revision also changes for edits of the same map, which are no event.
         if self._sim.scene is not self._scene:
             self._scene = self._sim.scene
             self._note(
@@ -99,7 +102,7 @@ class Marks:
             )
 
     def _jumped(self) -> None:
-        """Time has jumped: what comes after is not there any more."""
+        """Drop the events after the time to which the simulation has jumped."""
         self._drop(lambda mark: mark.time <= self._sim.time)
         self._robots, self._clients = self._now()
         self._scene = self._sim.scene
@@ -107,7 +110,7 @@ class Marks:
         self._note("branch", "the run continues from a restored state")
 
     def look(self, first: float) -> None:
-        """Look for robots that stall, and forget events before a time, s."""
+        """Look for robots that stall, and drop events before a time, s."""
         if self._kept and self._kept[0].time < first:
             self._drop(lambda mark: mark.time >= first)
         state, rows, time = (
@@ -130,6 +133,7 @@ class Marks:
         recent = {
             name: at for name, at in self._stalled.items() if time - at < STALL_PAUSE_S
         }
+        # Robots that stall all the time stay in the table, so they make one event.
         self._stalled = recent | dict.fromkeys(names, time)
         if new:
             self._note(
@@ -144,7 +148,7 @@ class Marks:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Names in a sentence."""
+    """Return names for a sentence; the names over the limit are counted."""
     found = sorted(names)
     more = len(found) - MAX_NAMED
     return ", ".join(shown(name) for name in found[:MAX_NAMED]) + (

@@ -1,5 +1,6 @@
-"""`ViewSource`: encodes the state for pages as binary columns, once for all viewers
-with the same view.
+"""`ViewSource`: encodes the state for pages as binary columns.
+
+Each frame is encoded once for all viewers with the same view.
 """
 
 from __future__ import annotations
@@ -51,13 +52,14 @@ _IN_SCHEMA = (
 )
 """Subjects whose changes make a new schema."""
 RANGE_UNIT: Final = 0.001
-"""Unit of 16-bit ranges in frames, m, for sensors with a range below 65 m; others get a
-coarser one.
+"""Unit of 16-bit ranges in frames, m, for sensors with a range below 65 m.
+
+Sensors with a longer range get a coarser unit.
 """
 
 
 def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
-    """Description of a model for the page, to draw it."""
+    """Return the description of a model with which the page draws it."""
     return Model(
         name=name or spec.name,
         description=spec.description,
@@ -82,18 +84,22 @@ class _Sensors:
     """Sensors of one group (with equal beams), as indices into the world's readings."""
 
     group: Group
-    devices: NDArray[np.int64]  # index of each sensor
-    first: NDArray[np.int64]  # offset of its first reading
-    robot: NDArray[np.uint32]  # its robot's row in frames
-    step: int  # see `_even_step`
+    # Index of each sensor.
+    devices: NDArray[np.int64]
+    # Offset of its first reading.
+    first: NDArray[np.int64]
+    # Row of its robot in frames.
+    robot: NDArray[np.uint32]
+    # See `_even_step`.
+    step: int
 
 
 class Shown(Protocol):
-    """What is shown of a running simulation: a part of `botyard.control.parts.RunLoop`."""
+    """State of a running simulation to show; a part of `botyard.control.parts.RunLoop`."""
 
     @property
     def sim(self) -> Simulation:
-        """The world."""
+        """The simulation."""
         ...
 
     @property
@@ -103,12 +109,12 @@ class Shown(Protocol):
 
     @property
     def speed(self) -> float:
-        """Requested speed, simulated per wall time; 0 is as fast as possible."""
+        """Requested speed: simulated time per wall time; 0 is as fast as possible."""
         ...
 
     @property
     def ratio(self) -> float:
-        """Measured speed, simulated per wall time."""
+        """Measured speed: simulated time per wall time."""
         ...
 
     @property
@@ -118,17 +124,16 @@ class Shown(Protocol):
 
 
 class ViewSource:
-    """Makes schemas, maps and frames of a simulation.
+    """Makes the schemas, maps and frames of a simulation.
 
     Parameters
     ----------
     hub : Shown
         The running simulation.
     port_of : callable
-        TCP port of a robot, 0 if it has none.
+        Returns the TCP port of a robot, 0 if it has none.
     numbers : iterator of int, optional
-        Numbers of schemas; a page that gets frames of several sources tells them by
-        these.
+        Schema numbers, by which a page tells the frames of several sources apart.
     """
 
     def __init__(
@@ -141,7 +146,7 @@ class ViewSource:
         self._feed = hub.sim.feed
         self._port_of = port_of
         self.numbers = itertools.count(1) if numbers is None else numbers
-        """Numbers of further schemas."""
+        """Iterator of schema numbers; sources of one page share it."""
         self._flags = frames.PAST if getattr(hub, "is_past", False) else 0
         self._number = 0
         self._schema = b""
@@ -159,7 +164,11 @@ class ViewSource:
     # -- schema and map
 
     def map_name(self) -> str:
-        """Unguessable unique name of the present map, for its URL; empty without a map."""
+        """Return the unguessable unique name of the present map, for its URL; ""
+        without map.
+
+        The URL needs no token, so the name protects the map.
+        """
         revision = self._feed.last(Subject.MAP)
         if revision != self._map:
             self._map, scene = revision, self._hub.sim.scene
@@ -182,7 +191,7 @@ class ViewSource:
         )
 
     def schema(self) -> tuple[int, bytes]:
-        """Number and encoded message of the present schema."""
+        """Return the number and the encoded message of the present schema."""
         revision = self._feed.last(*_IN_SCHEMA)
         if revision != self._known:
             self._rebuild()
@@ -194,14 +203,18 @@ class ViewSource:
         sim = self._hub.sim
         self._number = next(self.numbers)
         self._frames.clear()
+        # Rows may have changed, so the column of driven robots is stale too.
         self._driven = (-1, self._driven[1])
+        # Frames hold 32-bit floats; coordinates relative to the map's centre keep their
+        # precision.
         center = sim.scene.center
         self._origin = np.array([center.x, center.y])
         models: dict[Hashable, tuple[int, Model]] = {}
         bodies = []
         plain: dict[
             int, tuple[bytes, Model]
-        ] = {}  # by identity of the spec, which hundreds of robots may share
+            # Keyed by the identity of the spec, which hundreds of robots may share.
+        ] = {}
         for robot in sim.robots.values():
             known = plain.get(id(robot.spec)) if robot.gripper is None else None
             if known is None:
@@ -211,7 +224,9 @@ class ViewSource:
                 known = (
                     messages.encoder.encode(shape),
                     shape,
-                )  # all of it: others of that name may have other lasers
+                    # The whole encoded shape is the key: another model of that name may
+                    # have other lasers.
+                )
                 if robot.gripper is None:
                     plain[id(robot.spec)] = known
 
@@ -282,6 +297,7 @@ class ViewSource:
         for group, members in found.values():
             table = np.array(members, np.int64)
             first = table[:, 1].copy()
+            # Usual layouts have a constant step, with which a frame needs no copy.
             step = _even_step(first, group.count)
             self._groups.append(
                 _Sensors(group, table[:, 0].copy(), first, table[:, 2].astype(U4), step)
@@ -290,7 +306,7 @@ class ViewSource:
     # -- frames
 
     def changed(self) -> None:
-        """The state has changed: drop the encoded frames."""
+        """Drop the encoded frames after a change of state."""
         self._frame_number += 1
         self._frames.clear()
 
@@ -300,10 +316,12 @@ class ViewSource:
         return self._frame_number
 
     def frame(self, view: View) -> bytes:
-        """Encode the present state for a view; the frame has the number of its schema.
-        Cached for equal views.
+        """Encode the present state for a view; cached for equal views.
+
+        The frame has the number of its schema.
         """
         self.schema()
+        # The selection has no effect on such a frame, so these views share it.
         if view.readings != "selected" and view.selected:
             view = View(
                 readings=view.readings, odometry=view.odometry, velocity=view.velocity
@@ -318,6 +336,7 @@ class ViewSource:
         hub, sim = self._hub, self._hub.sim
         state = sim.snapshot.state
         rows, n = self._rows, self._robots
+        # Fancy indexing makes a copy, which may be changed in place.
         pose = state.pose[rows]
         pose[:, :2] -= self._origin
         columns: list[Column] = [
@@ -354,6 +373,7 @@ class ViewSource:
         sim = self._hub.sim
         state, rows = sim.snapshot.state, self._rows
         revision = self._feed.last(Subject.CLAIMS)
+        # A Python loop over all robots, so it runs only when a client comes or leaves.
         if self._driven[0] != revision:
             driven = np.zeros(len(rows), np.uint8)
             driven[: self._robots] = [
@@ -361,7 +381,8 @@ class ViewSource:
             ]
             self._driven = (revision, driven)
 
-        # each of these columns is 0 or 1
+        # Each of these columns is 0 or 1, so sums and products set bits without
+        # branches.
         bits = (
             state.stall * _STALLED
             + state.motors * _MOTORS
@@ -370,7 +391,8 @@ class ViewSource:
         )
         bits += (state.mask == 0) * _GHOST
         bits[sim.engine.table(Boards).inhibited()] |= (
-            # the button is pressed; `estop` ends with the rest
+            # The button is pressed, while `estop` is the state of the motors, which
+            # ends later.
             _ESTOP
         )
         result: NDArray[np.uint8] = self._driven[1] + bits[rows].view(np.uint8)
@@ -402,6 +424,7 @@ class ViewSource:
             step = sensors.step if everybody else 0
             units = frames.to_units(_rows(ranges, first, group.count, step), group.unit)
             columns.append((Block.READINGS, group.id, k, [robots, units]))
+            # Only lasers report reflectors: a return above 1.
             if group.kind == "laser":
                 bright = np.flatnonzero(
                     _rows(returns, first, group.count, step) > 1
@@ -415,9 +438,10 @@ class ViewSource:
 def _rows(
     flat: NDArray[T], first: NDArray[np.int64], count: int, step: int
 ) -> NDArray[T]:
-    """`count` elements from each place of `first` on, (n, count).
+    """Return `count` elements from each offset in `first`, (n, count).
 
-    A view, without a copy, where the places are `step` apart; 0: they are irregular.
+    A constant `step` between the offsets gives a view without a copy; 0 means that they
+    are irregular.
     """
     if step:
         begin, size = flat[int(first[0]) :], flat.itemsize
@@ -430,7 +454,7 @@ def _rows(
 
 
 def _even_step(first: NDArray[np.int64], count: int) -> int:
-    """Constant distance between ascending offsets; 0 if they are irregular."""
+    """Return the constant distance between ascending offsets; 0 if they are irregular."""
     if len(first) == 1:
         return count
     steps = np.diff(first)
@@ -438,14 +462,14 @@ def _even_step(first: NDArray[np.int64], count: int) -> int:
 
 
 def drawn_devices(robot: Robot) -> list[DeviceReader[Any]]:
-    """The devices of a robot whose readings a layer draws."""
+    """Return the devices of a robot whose readings a layer of the page draws."""
     return [
         reader for reader in robot.devices.values() if reader.kind.layer is not None
     ]
 
 
 def nearest_reading(robot: Robot) -> float | None:
-    """Shortest range of a robot's subscribed sensors, m; None without any."""
+    """Return the shortest range of a robot's read sensors, m; None without any."""
     least = [
         float(reader.ranges.min(initial=math.inf))
         for reader in drawn_devices(robot)
@@ -456,6 +480,7 @@ def nearest_reading(robot: Robot) -> float | None:
 
 def _group(number: int, layer: Layer, bundles: tuple[Bundle, ...]) -> Group:
     r_max = max(b.r_max for b in bundles)
+    # 16 bits hold 65.535 m in mm.
     unit = RANGE_UNIT if r_max < 65.0 else r_max / 65_000.0
     group = Group(
         id=number,
@@ -472,7 +497,7 @@ def _group(number: int, layer: Layer, bundles: tuple[Bundle, ...]) -> Group:
             bundles[0].step,
         )
     else:
-        # a transducer with several beams points along their middle
+        # A transducer with several beams points along their middle.
         group.poses = [
             (b.mount.x, b.mount.y, b.mount.th + b.angle0 + b.step * (b.count - 1) / 2)
             for b in bundles
@@ -482,7 +507,8 @@ def _group(number: int, layer: Layer, bundles: tuple[Bundle, ...]) -> Group:
 
 
 def _kind_of(box: BoxObject) -> str:
-    """Kind of an object of the map."""
+    """Return the kind of an object of the map."""
     if box.parts:
         return "obstacle"
+    # Reflectors return more than 1 to lasers.
     return "reflector" if box.returns.laser > 1 else "box"
