@@ -485,8 +485,7 @@ def caller_of(interface: Interface, peer: str, key: object) -> Caller:
         interface.level,
         f"{interface.name} client {shown(peer)}",
         key=key,
-        # Remote clients may not exceed the limits for other people's robots: without
-        # these flags one client could fill the world for all.
+        # Clients must keep to the limit of robots, so that no client can fill the world.
         ignores_crowd_limit=False,
         settles=False,
     )

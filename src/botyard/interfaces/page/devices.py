@@ -45,7 +45,7 @@ def _text(column: Field, value: Any) -> str:
 def _reading(reader: DeviceReader[Any]) -> DeviceReading:
     kind = reader.kind
     reading = reader.read()
-    # One row more than shown would not do: the page says how many rows are missing.
+    # All rows, because the page says how many are not shown.
     found = reader.rows(reading) if kind.on_page else []
     rows = [
         [_text(column, value) for column, value in zip(kind.fields, row, strict=True)]

@@ -1,4 +1,4 @@
-"""Calls of the graph's services by clients that are told why a call has failed."""
+"""Calls of the graph's services by clients that get an error text on failure."""
 
 from __future__ import annotations
 
@@ -20,17 +20,21 @@ def answer_call(
     answer: Callable[[bool, Any], None],
     fence: ErrorBarrier,
 ) -> None:
-    """Serve a call, now or, if it takes longer, when the response is there.
+    """Serve a call; a long one is answered later, when its response arrives.
 
     Parameters
     ----------
+    service : Service
+        The called service.
+    request : object
+        Its request message.
     form : callable
-        The response as `answer` takes it.
+        Converts the response to the form for `answer`.
     answer : callable
-        Takes whether the call has succeeded, and the response, or a text that says why
-        not.
-    fence : Fence
-        For what goes wrong later.
+        Called with whether the call has succeeded, and with the response or the error
+        text.
+    fence : ErrorBarrier
+        Error barrier for the late part.
 
     Raises
     ------
@@ -43,6 +47,8 @@ def answer_call(
             found = form(done.result())
         except BotyardError as error:
             answer(False, shown(error, MAX_TEXT))
+        # The client must get an answer even for an internal error, which the error
+        # barrier then logs.
         except BaseException:
             answer(False, "internal error")
             raise

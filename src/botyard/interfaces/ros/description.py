@@ -1,4 +1,4 @@
-"""What RViz needs besides transforms to show a robot: its description."""
+"""The description of a robot, which RViz needs in addition to its transforms."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from botyard.protocols.ros_messages.robot import RobotTopics, Topic
 
 
 def description(topics: RobotTopics, messages: Messages) -> Topic:
-    """The robot as URDF, whose links are the frames of the transforms, as RViz and
-    Foxglove want it.
+    """Return the topic with the robot as URDF, for RViz and Foxglove.
+
+    The links of the URDF are the frames of the transforms.
     """
     port, names = topics.port, topics.names
     text: list[str] = []
 
     def make(_: Stamp) -> Any:
+        # Made for the first subscriber, because it takes long and never changes.
         if not text:
             profile = names.profile
             found = to_urdf(

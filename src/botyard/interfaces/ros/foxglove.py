@@ -1,9 +1,8 @@
-"""`Foxglove`: the graph's topics, services and parameters for Foxglove and Lichtblick,
-over their WebSocket protocol.
+"""`Foxglove`: topics, services and parameters of the graph for Foxglove and Lichtblick.
 
-It is one transport of the graph for all clients. Each client is a `FoxgloveSession` on
-the WebSocket pump of `botyard.servers`. Messages are CDR with ROS 2's definitions as
-schemas, encoded once for all clients.
+It is one transport of the graph for all clients, over Foxglove's WebSocket protocol.
+Each client is a `FoxgloveSession` on the WebSocket pump of `botyard.servers`. Messages
+are CDR with ROS 2's definitions as schemas, encoded once for all clients.
 """
 
 from __future__ import annotations
@@ -42,34 +41,36 @@ from botyard.protocols.rosbridge.values import Values, json_of
 from botyard.protocols.shares import Account, Shares
 
 JSON_GROWTH: Final = 4
-"""JSON text is at most about this many times as long as the message's CDR; longer ones
-than so many limits are refused unread.
+"""Largest ratio of a message's JSON text to its CDR, approximately.
+
+A text that is longer than this multiple of the CDR limit is refused unread.
 """
 PERIOD_NS: Final = 1_000_000_000
-"""Parameters that are changed by other clients of ROS are looked for so often."""
+"""Interval of the check for parameters that other ROS clients have changed, ns."""
 
 log = logging.getLogger("botyard.ros")
 
 
 def is_hidden(name: str) -> bool:
-    """Whether ROS 2 hides a topic or service: a part of its name begins with an
-    underscore.
+    """Return whether ROS 2 hides a topic or service.
+
+    A part of a hidden name starts with an underscore.
     """
     return "/_" in name
 
 
 def ns_of(stamp: Stamp) -> int:
-    """A time in ns."""
+    """Return a time in ns."""
     return stamp[0] * 1_000_000_000 + stamp[1]
 
 
 class _Channel:
-    """A topic that is published.
+    """Published topic.
 
     Attributes
     ----------
     readers : dict
-        Sessions that subscribe to it.
+        Sessions that subscribe to it, as keys.
     """
 
     def __init__(self, described: op.Channel, type_name: str) -> None:
@@ -79,13 +80,13 @@ class _Channel:
         self.readers: dict[FoxgloveSession, None] = {}
 
     def changed(self) -> None:
-        """It has got or lost a reader."""
+        """Notify the publishers of a new or lost reader."""
         for publication in self.publications:
             publication.changed()
 
 
 class _Publication:
-    """A topic of a node of the graph, see `botyard.interfaces.ros.graph.Publication`."""
+    """Topic of a node; see `botyard.interfaces.ros.transport.Publication`."""
 
     replays_latched = True
 
@@ -109,11 +110,12 @@ class _Publication:
 
     def send(self, message: EncodedMessage) -> None:
         """Send a message to all subscribers."""
+        # A copy, because a client that is too slow may be dropped in the loop.
         for client in tuple(self.channel.readers):
             self._deliver(client, message)
 
     def welcome(self, client: FoxgloveSession) -> None:
-        """A subscriber is there: it gets the last message of a latched topic."""
+        """Send the last message of a latched topic to a new subscriber."""
         last = self._fresh() if self.topic.latched else None
         if last is not None:
             self._deliver(client, last)
@@ -133,7 +135,7 @@ class _Publication:
 
 
 class _Listening:
-    """An input of the graph."""
+    """Input of the graph."""
 
     def __init__(self, server: Foxglove, node: str, entry: Input) -> None:
         self._server = server
@@ -146,7 +148,7 @@ class _Listening:
 
 
 class _Serving:
-    """A service of the graph."""
+    """Service of the graph."""
 
     def __init__(
         self, server: Foxglove, ident: int, node: str, service: Service
@@ -176,14 +178,14 @@ class _Serving:
 
 
 class Foxglove:
-    """The transport, and the `Bus` of all sessions.
+    """Transport of the graph, and the `Bus` of all Foxglove sessions.
 
     Parameters
     ----------
     graph : RosGraph
-        What it offers.
+        Its topics, services and parameters.
     hub : RunLoop
-        The running simulator, for time.
+        The run loop, for time.
     """
 
     wire = "cdr"
@@ -191,6 +193,7 @@ class Foxglove:
 
     def __init__(self, graph: RosGraph, hub: RunLoop) -> None:
         self._graph, self._hub = graph, hub
+        # One limit of memory for all clients, divided by source address.
         self._shares = Shares(MAX_ALL_KEPT)
         self._types = graph.types
         self._values = Values(graph.types, graph.stamp)
@@ -205,7 +208,7 @@ class Foxglove:
         self._unfollow = hub.follow(self._pace_changed, Subject.PACE)
 
     def session(self, door: Door) -> FoxgloveSession:
-        """Make the session of a client."""
+        """Create the session of a client."""
         account = Account(self._shares, door.source, MAX_KEPT)
         name = f"botyard: {self._hub.sim.scene.name or 'empty'}"
         made = FoxgloveSession(self, name, door.wake, door.warn, account)
@@ -213,7 +216,7 @@ class Foxglove:
         return made
 
     def close(self) -> None:
-        """Take no more notice of the simulator."""
+        """Stop to follow changes of the simulator."""
         self._unfollow()
 
     # -- what the graph asks for
@@ -231,16 +234,17 @@ class Foxglove:
         return made
 
     def listen(self, node: str, entry: Input) -> _Listening:
-        """Listen to a topic."""
+        """Subscribe to a topic."""
         made = _Listening(self, node, entry)
         self.inputs.append(made)
         self.connections_changed()
         return made
 
     def serve(self, node: str, service: Service) -> _Serving:
-        """Serve."""
+        """Offer a service."""
         made = _Serving(self, next(self._numbers), node, service)
         self._services[made.described.id] = made
+        # Hidden services (of actions) would only clutter the viewer's list.
         if not is_hidden(service.name):
             for client in self._clients:
                 client.advertise_service(made.described)
@@ -249,7 +253,7 @@ class Foxglove:
         return made
 
     def closed(self, one: _Serving) -> None:
-        """A service has gone."""
+        """Remove a service that was closed."""
         if self._services.pop(one.described.id, None) is not None and not is_hidden(
             one.service.name
         ):
@@ -259,13 +263,11 @@ class Foxglove:
         self.connections_changed()
 
     def schema(self, type_name: str) -> str:
-        """A type's definition with those of all types in it, as ``ros2msg`` schemas
-        are.
-        """
+        """Return the definition of a type and of all types in it, as ``ros2msg``."""
         return self._types.definition2(type_name)
 
     def opened(self, topic: Topic) -> _Channel:
-        """The channel of a topic, made if there is none."""
+        """Return the channel of a topic, created if needed."""
         kind = full(topic.type_name)
         found = self._channels.get((topic.name, kind))
         if found is None:
@@ -287,7 +289,7 @@ class Foxglove:
         return found
 
     def tidy(self, channel: _Channel) -> None:
-        """Forget a channel that nobody publishes any more."""
+        """Remove a channel without publishers."""
         if not channel.publications:
             described = channel.described
             del (
@@ -301,7 +303,7 @@ class Foxglove:
         self.connections_changed()
 
     def connections_changed(self) -> None:
-        """Who publishes, listens or serves has changed."""
+        """Notify the clients of new or lost publishers, subscribers or services."""
         for client in self._clients:
             client.connections_changed()
 
@@ -309,10 +311,12 @@ class Foxglove:
 
     @property
     def time_ns(self) -> int:
-        """The time of the present state, ns. Parameters that have changed are said with
-        it, once a second at most.
+        """Time of the present state, ns.
+
+        Changed parameters are sent together with it, at most once a second.
         """
         now = ns_of(self._graph.stamp())
+        # The absolute difference, because simulated time may jump back.
         if abs(now - self._looked_ns) >= PERIOD_NS:
             self._looked_ns = now
             self._parameters_changed()
@@ -320,7 +324,7 @@ class Foxglove:
         return now
 
     def channels(self) -> list[op.Channel]:
-        """All topics."""
+        """Return all topics that are not hidden."""
         return [
             one.described
             for one in self._by_id.values()
@@ -328,7 +332,7 @@ class Foxglove:
         ]
 
     def services(self) -> list[op.Service]:
-        """All services."""
+        """Return all services that are not hidden."""
         return [
             one.described
             for one in self._services.values()
@@ -336,10 +340,10 @@ class Foxglove:
         ]
 
     def subscribe(self, client: FoxgloveSession, channel: int) -> None:
-        """Deliver a channel's messages, the last one of a latched topic at once."""
+        """Deliver the messages of a channel, the last one of a latched topic at once."""
         found = self._by_id.get(channel)
         if found is None:
-            raise PeerError(f"foxglove: subscribe: there is no channel {channel}")
+            raise PeerError(f"foxglove: subscribe: no channel {channel}")
         found.readers[client] = None
         found.changed()
         for publication in found.publications:
@@ -347,7 +351,7 @@ class Foxglove:
         self.connections_changed()
 
     def unsubscribe(self, client: FoxgloveSession, channel: int) -> None:
-        """Stop delivering them."""
+        """Stop the delivery of a channel."""
         found = self._by_id.get(channel)
         if found is not None and client in found.readers:
             del found.readers[client]
@@ -355,18 +359,18 @@ class Foxglove:
             self.connections_changed()
 
     def listens(self, topic: str) -> bool:
-        """Whether the simulator listens to a topic."""
+        """Return whether the simulator subscribes to a topic."""
         return any(one.entry.name == topic for one in self.inputs)
 
     def publish(
         self, client: FoxgloveSession, channel: op.ClientChannel, payload: bytes
     ) -> None:
-        """A message for the simulator."""
+        """Take a message for the simulator."""
         kind = full(channel.schema_name)
         found = [one for one in self.inputs if one.entry.name == channel.topic]
         if not found:
             raise PeerError(
-                f'foxglove: nobody listens to "{shown(channel.topic, MAX_TEXT)}"'
+                f'foxglove: "{shown(channel.topic, MAX_TEXT)}" has no subscriber'
             )
 
         fitting = [one for one in found if one.type_name == kind]
@@ -377,6 +381,7 @@ class Foxglove:
                 f"{shown(channel.schema_name, MAX_TEXT)}"
             )
 
+        # One decoded message serves all inputs, so the smallest limit holds.
         limit = min(one.entry.limit for one in fitting)
         message = self._read(payload, kind, channel.encoding, limit, channel.topic)
         for one in fitting:
@@ -385,22 +390,23 @@ class Foxglove:
     def _read(
         self, payload: bytes, kind: str, encoding: str, limit: int, where: str
     ) -> Any:
-        """A message of a client.
+        """Decode a message of a client.
 
         Raises
         ------
         PeerError
-            It is too long, or not of this type.
+            The message is too long, or not of this type.
         """
         is_json = encoding == "json"
         if len(payload) > limit * (JSON_GROWTH if is_json else 1):
             raise PeerError(
-                f"foxglove: {where}: a message of {len(payload)} bytes is too long"
+                f"foxglove: {where}: the message of {len(payload)} bytes is too long"
             )
 
         if not is_json:
             return self._types.decode_cdr(payload, kind)
         try:
+            # Foxglove sends an empty payload for a request without fields.
             values = msgspec.json.decode(payload) if payload else {}
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise PeerError(f"foxglove: {where}: {shown(error, MAX_TEXT)}") from None
@@ -413,7 +419,7 @@ class Foxglove:
         """Call a service."""
         found = self._services.get(call.service)
         if found is None or is_hidden(found.service.name):
-            raise PeerError(f"foxglove: there is no service {call.service}")
+            raise PeerError(f"foxglove: no service {call.service}")
         name = found.type_name
         request = self._read(
             call.payload,
@@ -434,7 +440,7 @@ class Foxglove:
     # -- parameters
 
     def parameters(self, client: FoxgloveSession) -> Mapping[str, op.Parameter]:
-        """Whether time stands still, its speed, and ROS 2's parameters of the world's
+        """Return the parameters: pause, speed, and the ROS 2 parameters of the world's
         node.
         """
         node = self._graph.node
@@ -446,7 +452,10 @@ class Foxglove:
         named = {f"{node}.{name}": value for name, value in found.items()}
         return {
             name: op.Parameter(
-                name, value, None if isinstance(value, bool) else "float64"
+                # Foxglove would take 1.0, which JSON may print as 1, for an integer.
+                name,
+                value,
+                None if isinstance(value, bool) else "float64",
             )
             for name, value in named.items()
         }
@@ -461,7 +470,7 @@ class Foxglove:
         if not parameter.name.startswith(prefix) or not (
             name in ("pause", "speed") or name in known
         ):
-            raise PeerError(f"{where}: there is no such parameter")
+            raise PeerError(f"{where}: no such parameter")
 
         if name == "pause":
             if not isinstance(value, bool):
@@ -472,6 +481,7 @@ class Foxglove:
             self._clients[client].do(Pause() if value else Resume())
             return
 
+        # A bool is an int in Python.
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise PeerError(
                 f"{where}: expected a number, found {shown(value, MAX_TEXT)}"
@@ -483,7 +493,7 @@ class Foxglove:
 
         entry = known[name]
         if entry.put is None:
-            raise PeerError(f"{where}: it cannot be changed")
+            raise PeerError(f"{where}: the parameter is read-only")
         if not 0.0 <= value <= entry.limit:
             raise PeerError(f"{where}: expected 0 … {entry.limit:g}, found {value:g}")
         entry.put(float(value))
@@ -499,7 +509,9 @@ class Foxglove:
     # -- who is there
 
     def connections(self) -> Mapping[str, list[dict[str, Any]]]:
-        """Who publishes, subscribes and serves what, by node; clients are ``foxglove``."""
+        """Return publishers, subscribers and providers by name; clients are
+        ``foxglove``.
+        """
         publishers: dict[str, set[str]] = {}
         subscribers: dict[str, set[str]] = {}
         for channel in self._by_id.values():
@@ -522,7 +534,7 @@ class Foxglove:
         }
 
     def leave(self, client: FoxgloveSession) -> None:
-        """The client has gone, with all that it had."""
+        """Release a client that has left, with its subscriptions."""
         self._clients.pop(client, None)
         for channel in tuple(self._by_id.values()):
             if client in channel.readers:

@@ -1,6 +1,4 @@
-"""Nodes of the graph: what the world and each robot offer to ROS, and what all of them
-are made with.
-"""
+"""Nodes of the graph: the offers of the world and of each robot to ROS."""
 
 from __future__ import annotations
 
@@ -47,14 +45,14 @@ log = logging.getLogger("botyard.ros")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What all members are made with.
+    """Shared parts with which all members are made.
 
     Attributes
     ----------
     hub, control, cells, types, profile, sim_time, timeout, scan_rate
         See `botyard.interfaces.ros.graph.RosGraph`.
     messages : Messages
-        Makes messages.
+        Factory of messages.
     data : StepData
         Arrays of a step, for the fast forms of messages.
     has_map : bool
@@ -74,7 +72,7 @@ class Context:
     scan_rate: float | None
 
     def stamp(self) -> Stamp:
-        """Time stamp of the present state."""
+        """Return the time stamp of the present state."""
         return (
             Stamp.of_us(self.hub.sim.snapshot.time_us)
             if self.sim_time
@@ -82,12 +80,13 @@ class Context:
         )
 
     def do(self, operation: Operation[Any]) -> None:
-        """Carry out an operation for ROS."""
+        """Execute an operation for ROS."""
         self.control.do(ROS, operation)
 
     def is_allowed(self, offer: Input | Service) -> bool:
-        """Whether it is offered: with ``--read-only``, operations that change the world
-        are not.
+        """Return whether an input or service is offered.
+
+        With ``--read-only``, operations that change the world are not offered.
         """
         return offer.operation is None or self.control.allows(ROS, offer.operation)
 
@@ -96,7 +95,7 @@ class Context:
         self.do(Place(to=((name, Pose(x, y, yaw)),)))
 
     def empty(self, act: Callable[[], None]) -> Callable[[Any], Any]:
-        """Handler of a std_srvs/Empty service."""
+        """Return the handler of a std_srvs/Empty service."""
 
         def serve(_request: Any) -> Any:
             act()
@@ -105,31 +104,33 @@ class Context:
         return serve
 
     def map_topic(self, name: str) -> Topic:
-        """The map as a topic."""
+        """Return the map as a topic."""
         kind = "nav_msgs/OccupancyGrid"
         return Topic(
             name,
             kind,
             self.map_message,
             "the static map",
+            # The version makes the topic latched: a new subscriber gets the last map at
+            # once.
             version=lambda: self.cells.version,
             queue=1,
         )
 
     def map_message(self, stamp: Stamp) -> Any:
-        """The map; None while its cells are being computed."""
+        """Return the map as a message; None while its cells are being computed."""
         raster = self.cells.get()
         return None if raster is None else self.messages.map(stamp, raster, "map")
 
     def parameters(self, limits: Reconfigure | None) -> dict[str, Value]:
-        """ROS 2 parameters of a robot's node, where it has one of its own."""
+        """Return the ROS 2 parameters of a robot's own node."""
         sim_time = Value(lambda: self.sim_time, "whether stamps are simulated time")
         return {"use_sim_time": sim_time, **limit_parameters(limits)}
 
 
 @dataclass(slots=True, eq=False)
 class Offer:
-    """An advertised topic, with its publishers and the state of its publication."""
+    """Advertised topic, with its publishers and the state of its publication."""
 
     topic: Topic
     node: str
@@ -137,12 +138,10 @@ class Offer:
     readers: list[Publication] = field(default_factory=list)
     wanted: bool = False
     period_us: tuple[int, int] = (0, 0)
-    """Topics with a period: that of the last message, see `Topic.period_at`."""
+    """Period of the last message, µs; see `Topic.period_at`."""
     last_version: Hashable = None
     measured_us: int = -1
-    """Topics with an age: when that was measured which the last message shows,
-    simulated time.
-    """
+    """Topics with an age: simulated time of the measurement in the last message, µs."""
     latched: tuple[Hashable, EncodedMessage] | None = None
     """Latched topics: version and last message, which all late joiners get."""
     fence: ErrorBarrier = field(init=False)
@@ -151,8 +150,10 @@ class Offer:
         self.fence = ErrorBarrier(log, f"publishing {self.topic.name}")
 
     def is_due(self, time_us: int) -> bool:
-        """Whether a message is due at a simulated time, µs; without a period in every
-        step. True once in each period.
+        """Return whether a message is due at a simulated time, µs.
+
+        Topics without a period are due in every step. Otherwise the result is True once
+        in each period.
         """
         begin, end = self.period_us
         if begin <= time_us < end:
@@ -164,7 +165,7 @@ class Offer:
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """Node of a robot or of the world: everything that it offers."""
+    """Node of a robot or of the world: all its topics, inputs and services."""
 
     node: str
     topics: list[Offer]
@@ -174,10 +175,10 @@ class Member:
     robot: RobotTopics | None = None
     limits: Reconfigure | None = None
     ros_name: str = ""
-    """The robot's unique name in ROS names."""
+    """Unique name of the robot in ROS names."""
     handles: dict[Transport, list[Handle]] = field(default_factory=dict)
     of: Robot | None = None
-    """The robot, to notice that another one has got the same name."""
+    """The robot, to detect another robot with the same name."""
 
 
 def _limit(limits: Reconfigure, name: str) -> float:
@@ -185,7 +186,7 @@ def _limit(limits: Reconfigure, name: str) -> float:
 
 
 def limit_parameters(limits: Reconfigure | None) -> dict[str, Value]:
-    """A robot's motion limits as ROS 2 parameters."""
+    """Return a robot's motion limits as ROS 2 parameters."""
     if limits is None:
         return {}
     return {

@@ -1,8 +1,8 @@
-"""The services of rosapi, by which rosbridge's clients ask for topics, types, services,
-nodes and parameters (rosapi of rosbridge_suite).
+"""Services of rosapi, with which rosbridge's clients query the ROS graph.
 
-Requests and responses are plain values: the types of rosapi_msgs are not needed, for
-clients go by the services' names.
+They list topics, types, services, nodes and parameters (rosapi of rosbridge_suite).
+Requests and responses are plain values. The types of rosapi_msgs are not needed,
+because clients call the services by name.
 """
 
 from __future__ import annotations
@@ -41,46 +41,46 @@ _VALUES: Final = {
 
 
 class TopicEntry(Protocol):
-    """A topic."""
+    """Topic of the graph or of a client."""
 
     @property
     def name(self) -> str:
-        """Its absolute name."""
+        """Absolute name."""
         ...
 
     @property
     def type_name(self) -> str:
-        """ROS 2's name of its type."""
+        """ROS 2 name of the type."""
         ...
 
     @property
     def publishers(self) -> Iterable[str]:
-        """Nodes that publish it."""
+        """Nodes that publish the topic."""
         ...
 
     @property
     def subscribers(self) -> Iterable[str]:
-        """Nodes that listen to it."""
+        """Nodes that subscribe to the topic."""
         ...
 
 
 class Directory(Protocol):
-    """What there is."""
+    """Directory of topics, services and actions."""
 
     types: Types
     values: Values
 
     @property
     def stamp(self) -> Callable[[], Stamp]:
-        """Gives the present time."""
+        """Function that returns the present time."""
         ...
 
     def all_topics(self) -> Iterator[TopicEntry]:
-        """Every topic that somebody publishes or listens to."""
+        """Yield every topic with a publisher or subscriber."""
         ...
 
     def all_services(self) -> Iterator[tuple[str, str, str]]:
-        """Name, type and node of every service."""
+        """Yield name, type and node of every service."""
         ...
 
     @property
@@ -90,14 +90,15 @@ class Directory(Protocol):
 
     @property
     def services(self) -> Mapping[str, Serving]:
-        """Services of the graph by their names; not those that clients offer, which
-        need not answer.
+        """Services of the graph by name.
+
+        Services of clients are not included, because a client may never answer.
         """
         ...
 
 
 def _text(args: dict[str, Any], name: str) -> str:
-    """An argument."""
+    """Return a text argument."""
     found = args.get(name, "")
     if not isinstance(found, str):
         raise PeerError(
@@ -112,12 +113,12 @@ def _absolute(name: str) -> str:
 
 
 class Rosapi:
-    """The services.
+    """The rosapi services.
 
     Parameters
     ----------
     directory : Directory
-        What there is.
+        Directory of topics, services and actions.
     """
 
     def __init__(self, directory: Directory) -> None:
@@ -177,12 +178,14 @@ class Rosapi:
         Raises
         ------
         PeerError
-            There is no such service, or it does not know what it is asked for.
+            The service does not exist, or the request is not valid.
         """
         found = self._serving.get(name.removeprefix(PREFIX))
         if found is None:
-            raise PeerError(f'rosbridge: there is no service "{shown(name, MAX_TEXT)}"')
+            raise PeerError(f'rosbridge: no service "{shown(name, MAX_TEXT)}"')
         _, fields, act = found
+        # rosbridge accepts values as an object, or as a list in the order of the
+        # fields.
         args = (
             dict(zip(fields, values, strict=False))
             if isinstance(values, list)
@@ -191,7 +194,7 @@ class Rosapi:
         answer(True, act(*(_text(args, field) for field in fields)))
 
     def services(self) -> Iterator[tuple[str, str, str]]:
-        """Name, type and node of these services."""
+        """Yield name, type and node of these services."""
         return (
             (f"{PREFIX}{name}", f"rosapi_msgs/srv/{kind}", NODE)
             for name, (kind, _, _) in self._serving.items()
@@ -223,6 +226,7 @@ class Rosapi:
             "topics": [t.name for t in self._all_topics() if t.type_name == full(kind)]
         }
 
+    # Definitions are long, so each type is looked up once.
     def _topics_and_raw_types(self) -> dict[str, Any]:
         texts: dict[str, str] = {}
         for topic in self._directory.all_topics():
@@ -252,6 +256,7 @@ class Rosapi:
 
     def _action_servers(self) -> dict[str, Any]:
         names = [
+            # Each action server has a service for its goals, which reveals its name.
             name.removesuffix(SEND)
             for name, _, _ in self._all_services()
             if name.endswith(SEND)
@@ -262,7 +267,7 @@ class Rosapi:
         return {"services": [name for name, _, _ in self._all_services()]}
 
     def _of_service(self, service: str) -> tuple[str, str]:
-        """Type and node."""
+        """Return the type and the node of a service; both empty if it does not exist."""
         return next(
             (
                 (kind, node)
@@ -324,8 +329,9 @@ class Rosapi:
         return {"typedefs": self._typedefs(f"{service_name(kind)}_Response")}
 
     def _typedefs(self, kind: str) -> list[dict[str, Any]]:
-        """rosapi_msgs/TypeDef of a type, and of all that are in it."""
+        """Return rosapi_msgs/TypeDef of a type and of all types in it."""
         waiting, found = [kind], dict[str, dict[str, Any]]()
+        # A type may occur in several others; each is listed once.
         while waiting:
             name = waiting.pop(0)
             if name in found:
@@ -337,6 +343,8 @@ class Rosapi:
                 names.append(field)
                 kinds.append(inner)
                 counts.append(count)
+                # rosapi's examples of values: empty array, default of a primitive, or
+                # empty message.
                 examples.append(
                     "[]" if count >= 0 else _EXAMPLES.get(inner, "{}" if sort else "0")
                 )
@@ -359,10 +367,10 @@ class Rosapi:
     # -- parameters, by the services of their node
 
     def _ask(self, service: str, values: dict[str, Any]) -> Any:
-        """Response of a service that answers at once."""
+        """Return the response of a service that answers at once."""
         serving = self._directory.services.get(service)
         if serving is None:
-            raise PeerError(f'rosapi: there is no service "{shown(service, MAX_TEXT)}"')
+            raise PeerError(f'rosapi: no service "{shown(service, MAX_TEXT)}"')
         found: list[tuple[bool, Any]] = []
         serving.call(
             values, lambda is_good, response: found.append((is_good, response))
@@ -372,7 +380,7 @@ class Rosapi:
         return found[0][1]
 
     def _parameter(self, name: str) -> Any:
-        """The value of ``node:parameter``; None: it is not set."""
+        """Return the value of ``node:parameter``; None if it is not set."""
         node, parameter = _split(name)
         value = self._ask(f"{node}/get_parameters", {"names": [parameter]})["values"][0]
         field = _VALUES.get(value["type"])
@@ -396,6 +404,7 @@ class Rosapi:
         node, parameter = _split(name)
         try:
             value = json.loads(text)
+        # As in rosapi, a text that is not JSON is the value itself.
         except (ValueError, RecursionError):
             value = text
 
@@ -409,7 +418,8 @@ class Rosapi:
 
         if kind == _INTEGER and isinstance(self._parameter(name), float):
             with contextlib.suppress(OverflowError):
-                kind, value = _DOUBLE, float(value)  # 1 is how JSON has 1.0
+                # JSON writers print 1.0 as 1, so an integer is accepted for a double.
+                kind, value = _DOUBLE, float(value)
 
         wanted = {"name": parameter, "value": {"type": kind, _VALUES[kind]: value}}
         result = self._ask(f"{node}/set_parameters", {"parameters": [wanted]})[
@@ -434,7 +444,7 @@ class Rosapi:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Node and parameter of ``/node:parameter``."""
+    """Return the node and the parameter of ``/node:parameter``."""
     node, colon, parameter = name.partition(":")
     if not colon:
         raise PeerError(
@@ -445,10 +455,13 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _described(field: tuple[str, Any]) -> tuple[str, bool, str, int]:
-    """Of a field: name, whether it is a message, its type, and its length as rosapi has
-    it (-1: no array, 0: any).
+    """Return name, whether it is a message, type, and array length of a field.
+
+    The length is in rosapi's form: −1 is no array, 0 any length.
     """
     name, kind = field
+    # The kinds of `Values.fields`: 1 and 2 are a primitive and a message, 3 and 4
+    # arrays of fixed and of any length.
     sort, what = int(kind[0]), kind[1]
     count = -1
     if sort > 2:

@@ -1,6 +1,4 @@
-"""Actions that clients of rosbridge serve (``advertise_action``), for goals of other
-clients.
-"""
+"""Actions that clients of rosbridge serve (``advertise_action``) for other clients."""
 
 from __future__ import annotations
 
@@ -19,17 +17,15 @@ from botyard.protocols.rosbridge.session import RosbridgeSession
 from botyard.protocols.shares import cost
 
 MAX_ACTIONS: Final = 100
-"""Most actions that a client serves."""
+"""Limit of the actions that a client serves."""
 MAX_SERVED_GOALS: Final = 1000
-"""Most goals that a client which serves actions has not ended."""
+"""Limit of the unfinished goals at the actions of one client."""
 MAX_SENT_GOALS: Final = 100
-"""Most goals of a client at actions of others that have not ended."""
+"""Limit of a client's unfinished goals at actions of other clients."""
 
 
 class _Action:
-    """An action of a client: the absolute name, and the name by which the client knows
-    it.
-    """
+    """Action of a client: the absolute name, and the name that the client uses."""
 
     def __init__(
         self, server: RosbridgeSession, name: str, said: str, type_name: str
@@ -44,7 +40,7 @@ class _Action:
 
 
 class _Goal:
-    """A goal that has not ended: who sent it, by which operation, and to which action."""
+    """Goal that has not ended: its client, the operation that sent it, and its action."""
 
     def __init__(
         self, client: RosbridgeSession, wish: SendActionGoal, action: _Action
@@ -55,16 +51,15 @@ class _Goal:
 
 
 class ClientActions:
-    """All actions of clients, and the goals that are under way there.
+    """All actions of clients, with their unfinished goals.
 
-    Values pass through as they are: the client that serves an action says what is wrong
-    with a goal.
+    Values pass through unchanged: the client that serves an action checks its goals.
     """
 
     def __init__(self) -> None:
         self._actions: dict[str, _Action] = {}
         self._goals: dict[str, _Goal] = {}
-        """By the ids under which their servers know them."""
+        """Goals by the ids that their servers use."""
         self._numbers = itertools.count(1)
 
     @property
@@ -75,17 +70,17 @@ class ClientActions:
     def register(
         self, client: RosbridgeSession, name: str, said: str, type_name: str
     ) -> None:
-        """The client serves an action of this absolute name.
+        """Register an action of a client under an absolute name.
 
         Raises
         ------
         PeerError
-            Another client does, or it serves too many.
+            Another client serves the action, or this one serves too many.
         """
         other = self._actions.get(name)
         if other is not None and other.server is not client:
             raise PeerError(
-                f'rosbridge: somebody else serves the action "{shown(said, MAX_TEXT)}"'
+                f'rosbridge: another client serves the action "{shown(said, MAX_TEXT)}"'
             )
 
         if (
@@ -98,13 +93,15 @@ class ClientActions:
             )
 
         action = _Action(client, name, said, action_name(type_name))
+        # The new one is charged before the old one is released: at the limit nothing
+        # changes.
         client.keep(action.room)
         if other is not None:
             client.forget(other.room)
         self._actions[name] = action
 
     def unregister(self, client: RosbridgeSession, name: str) -> None:
-        """It does not any more: its goals end."""
+        """Unregister an action of a client; its goals end."""
         found = self._actions.get(name)
         if found is not None and found.server is client:
             del self._actions[name]
@@ -112,14 +109,13 @@ class ClientActions:
             self._fail(lambda goal: goal.action.name == name)
 
     def send(self, client: RosbridgeSession, wish: SendActionGoal, name: str) -> None:
-        """Hand a goal to the client that serves the action of this absolute name, which
-        is in `names`.
+        """Pass a goal to the client that serves an action in `names`.
 
         Raises
         ------
         PeerError
-            The action has another type; a goal of this id is under way, or too many
-            are.
+            The action has another type, a goal with this id is unfinished, or there are
+            too many goals.
         """
         action = self._actions[name]
         if wish.action_type and action_name(wish.action_type) != action.type_name:
@@ -129,23 +125,26 @@ class ClientActions:
             )
 
         if self._of(client, name, wish.id) is not None:
-            raise PeerError("rosbridge: a goal of this id has not ended yet")
+            raise PeerError("rosbridge: a goal with this id has not ended yet")
         if (
             sum(goal.client is client for goal in self._goals.values())
             >= MAX_SENT_GOALS
         ):
             raise PeerError(
-                f"rosbridge: expected at most {MAX_SENT_GOALS} goals that have not ended"
+                f"rosbridge: expected at most {MAX_SENT_GOALS} unfinished goals"
             )
 
+        # Many clients together must not fill the buffers of one server.
         if (
             sum(goal.action.server is action.server for goal in self._goals.values())
             >= MAX_SERVED_GOALS
         ):
             raise PeerError(
-                f"rosbridge: {name}: {MAX_SERVED_GOALS} goals have not ended"
+                f"rosbridge: {name}: expected at most {MAX_SERVED_GOALS} unfinished goals"
             )
 
+        # Clients choose their own ids, which may be equal; the server needs unique
+        # ones.
         ident = f"{name}:{next(self._numbers)}"
         goal = _Goal(client, kept(wish), action)
         client.keep(goal.room)
@@ -163,7 +162,9 @@ class ClientActions:
         return goal
 
     def _of(self, client: RosbridgeSession, name: str, ident: Id) -> str | None:
-        """The id under which its server knows the goal of a client."""
+        """Return the id that the server uses for a client's goal; None if there is
+        none.
+        """
         sought = (client, name, ident)
         return next(
             (
@@ -175,8 +176,9 @@ class ClientActions:
         )
 
     def cancel(self, client: RosbridgeSession, name: str, ident: Id) -> bool:
-        """Ask the server to cancel a goal. Returns whether there is such a goal at an
-        action of this absolute name.
+        """Ask the server to cancel a goal of an action of an absolute name.
+
+        Returns whether the client has such a goal.
         """
         found = self._of(client, name, ident)
         if found is None:
@@ -185,24 +187,36 @@ class ClientActions:
         return True
 
     def _cancel(self, ident: str) -> None:
-        """Tell the server once. PeerError: it does not read."""
+        """Send the cancellation to the server, once.
+
+        Raises
+        ------
+        PeerError
+            The server does not read its messages.
+        """
         goal = self._goals[ident]
         if not goal.is_cancelled:
             goal.action.server.goal_cancelled(ident, goal.action.said, goal.client)
             goal.is_cancelled = True
 
     def _served(self, server: RosbridgeSession, ident: str) -> _Goal:
-        """A goal at an action of a client, by the id under which it knows it."""
+        """Return a goal at an action of a client, by the id that the client uses."""
         goal = self._goals.get(ident)
         if goal is None or goal.action.server is not server:
             raise PeerError(
-                f'rosbridge: no goal of the id "{shown(ident, MAX_TEXT)}" is under way'
+                f'rosbridge: no unfinished goal has the id "{shown(ident, MAX_TEXT)}"'
             )
 
         return goal
 
     def feedback(self, server: RosbridgeSession, ident: str, values: Any) -> None:
-        """A server tells how far it is with a goal. PeerError: it has no such goal."""
+        """Pass feedback from the server of a goal to its client.
+
+        Raises
+        ------
+        PeerError
+            The server has no such goal.
+        """
         goal = self._served(server, ident)
         if goal.wish.feedback:
             goal.client.goal_feedback(goal.wish, values)
@@ -215,20 +229,26 @@ class ClientActions:
         values: Any,
         is_good: bool,
     ) -> None:
-        """A server has ended a goal. PeerError: it has no such goal."""
+        """Pass the result of a goal from its server to its client.
+
+        Raises
+        ------
+        PeerError
+            The server has no such goal.
+        """
         goal = self._served(server, ident)
         self._forget(ident)
         goal.client.goal_ended(goal.wish, status, values, is_good=is_good)
 
     def _fail(self, concerns: Callable[[_Goal], bool]) -> None:
-        """Nobody works on these goals any more."""
+        """End goals that lost their server."""
         for ident in [ident for ident, goal in self._goals.items() if concerns(goal)]:
             goal = self._forget(ident)
-            text = f"the action {shown(goal.action.said, MAX_TEXT)} has gone"
+            text = f"the action {shown(goal.action.said, MAX_TEXT)} no longer exists"
             goal.client.goal_ended(goal.wish, int(Status.UNKNOWN), text, is_good=False)
 
     def leave(self, client: RosbridgeSession) -> None:
-        """A client has gone: its goals are cancelled, and those at its actions end."""
+        """Cancel the goals of a client that has left, and end the goals at its actions."""
         for name in [
             name for name, action in self._actions.items() if action.server is client
         ]:
@@ -237,6 +257,8 @@ class ClientActions:
         for ident in [
             ident for ident, goal in self._goals.items() if goal.client is client
         ]:
+            # A server that does not read learns from the goal's result that no client
+            # waits for it.
             with contextlib.suppress(
                 PeerError
             ):  # its server does not read, and learns from the goal's result that nobody waits

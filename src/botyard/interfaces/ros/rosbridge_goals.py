@@ -1,5 +1,6 @@
-"""Goals that clients of rosbridge send to actions of the graph: by the three services
-and the feedback topic of a ROS 2 action.
+"""Goals that clients of rosbridge send to actions of the graph.
+
+A goal uses the three services and the feedback topic of a ROS 2 action.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from botyard.protocols.rosbridge.values import Values
 from botyard.protocols.shares import cost
 
 MAX_CLIENT_GOALS: Final = 100
-"""Most goals of a client that have not ended."""
+"""Limit of the unfinished goals of a client."""
 SEND, RESULT, CANCEL, FEEDBACK = (
     f"/_action/{end}" for end in ("send_goal", "get_result", "cancel_goal", "feedback")
 )
@@ -28,7 +29,7 @@ _TYPE_ENDS: Final = "_SendGoal"
 
 
 class Serving(Protocol):
-    """A service of the graph."""
+    """Service of the graph."""
 
     type_name: str
     node: str
@@ -49,16 +50,16 @@ class Bridge(Protocol):
         ...
 
     def read(self, topic: str, reader: Any) -> None:
-        """Deliver a topic of the graph to a reader, if there is one."""
+        """Deliver a topic of the graph to a reader, if the topic exists."""
         ...
 
     def unread(self, topic: str, reader: Any) -> None:
-        """Stop delivering it."""
+        """Stop the delivery of a topic."""
         ...
 
 
 class _Goal:
-    """A goal that has not ended."""
+    """Goal that has not ended."""
 
     def __init__(
         self, client: RosbridgeSession, wish: SendActionGoal, action: str
@@ -71,7 +72,7 @@ class _Goal:
 
     @property
     def goal_id(self) -> dict[str, Any]:
-        """unique_identifier_msgs/UUID."""
+        """The goal's id as unique_identifier_msgs/UUID."""
         return {"uuid": list(self.uuid)}
 
 
@@ -89,18 +90,16 @@ class Goals:
         self._goals: dict[bytes, _Goal] = {}
 
     def send(self, client: RosbridgeSession, wish: SendActionGoal, action: str) -> None:
-        """Send a goal to an action of this absolute name.
+        """Send a goal to the action of an absolute name.
 
         Raises
         ------
         PeerError
-            There is no such action, it has another type, or the goal does not fit.
+            The action does not exist or has another type, or the goal does not fit.
         """
         service = self._bridge.services.get(action + SEND)
         if service is None:
-            raise PeerError(
-                f'rosbridge: there is no action "{shown(wish.action, MAX_TEXT)}"'
-            )
+            raise PeerError(f'rosbridge: no action "{shown(wish.action, MAX_TEXT)}"')
 
         kind = service.type_name.removesuffix(_TYPE_ENDS)
         if wish.action_type and action_name(wish.action_type) != kind:
@@ -109,15 +108,17 @@ class Goals:
             )
 
         if self._of(client, action, wish.id) is not None:
-            raise PeerError("rosbridge: a goal of this id has not ended yet")
+            raise PeerError("rosbridge: a goal with this id has not ended yet")
         if (
             sum(goal.client is client for goal in self._goals.values())
             >= MAX_CLIENT_GOALS
         ):
             raise PeerError(
-                f"rosbridge: expected at most {MAX_CLIENT_GOALS} goals that have not ended"
+                f"rosbridge: expected at most {MAX_CLIENT_GOALS} unfinished goals"
             )
 
+        # rosbridge accepts values as an object, or as a list in the order of the
+        # fields.
         args: Any = {} if wish.args is None else wish.args
         if isinstance(args, list):
             args = dict(
@@ -129,8 +130,11 @@ class Goals:
             )
 
         goal = _Goal(client, kept(wish), action)
+        # Charged before it is stored: over its limit the client gets an error instead.
         client.keep(goal.room)
         self._goals[goal.uuid] = goal
+        # Feedback of all goals comes on one topic, so it is read before the first can
+        # arrive.
         if wish.feedback:
             self._bridge.read(action + FEEDBACK, self)
         self._ask(goal, SEND, {"goal_id": goal.goal_id, "goal": args}, self._accepted)
@@ -156,7 +160,8 @@ class Goals:
 
         def answer(is_good: bool, response: Any) -> None:
             if goal.uuid not in self._goals:
-                return  # the client has gone
+                # The client has left.
+                return
             if is_good:
                 answered(goal, response)
             else:
@@ -165,12 +170,14 @@ class Goals:
         try:
             service = self._bridge.services.get(goal.action + end)
             if service is None:
-                raise PeerError(f"the action {goal.action} has gone")
+                raise PeerError(f"the action {goal.action} no longer exists")
             service.call(values, answer)
         except BotyardError as error:
             answer(False, shown(error, MAX_TEXT))
 
     def _accepted(self, goal: _Goal, response: dict[str, Any]) -> None:
+        # ROS 2's action client asks for the result at once; the response comes at the
+        # end of the goal.
         if response["accepted"]:
             self._ask(goal, RESULT, {"goal_id": goal.goal_id}, self._ended)
         else:
@@ -188,6 +195,7 @@ class Goals:
     def _forget(self, goal: _Goal) -> None:
         del self._goals[goal.uuid]
         goal.client.forget(goal.room)
+        # The topic is read as long as one goal of this action needs it.
         if not any(
             g.action == goal.action and g.wish.feedback for g in self._goals.values()
         ):
@@ -196,23 +204,25 @@ class Goals:
     def deliver(
         self, topic: str, message: Outgoing, *, latched: bool, queue: int
     ) -> None:
-        """Feedback of an action, also of goals of others."""
+        """Pass feedback of an action to the goal's client; the topic also carries
+        others' goals.
+        """
         goal = self._goals.get(message.values["goal_id"]["uuid"].tobytes())
         if goal is not None and goal.wish.feedback:
             goal.client.goal_feedback(goal.wish, message.values["feedback"])
 
     def cancel(self, client: RosbridgeSession, action: str, ident: Id) -> None:
-        """Cancel a goal of an action of this absolute name.
+        """Cancel a goal at the action of an absolute name.
 
         Raises
         ------
         PeerError
-            There is no such goal.
+            The client has no such goal.
         """
         goal = self._of(client, action, ident)
         if goal is None:
             raise PeerError(
-                f"rosbridge: {shown(action, MAX_TEXT)}: no goal of this id is under way"
+                f"rosbridge: {shown(action, MAX_TEXT)}: no unfinished goal has this id"
             )
 
         self._cancel(goal)
@@ -220,15 +230,18 @@ class Goals:
     def _cancel(self, goal: _Goal) -> None:
         service = self._bridge.services.get(goal.action + CANCEL)
         if service is not None:
+            # The result of the goal shows whether it was cancelled, so this response is
+            # ignored.
             service.call(
                 {"goal_info": {"goal_id": goal.goal_id, "stamp": {}}},
                 lambda _is_good, _response: None,
             )
 
     def leave(self, client: RosbridgeSession) -> None:
-        """A client has gone: its goals are cancelled."""
+        """Cancel the goals of a client that has left."""
         for goal in [g for g in self._goals.values() if g.client is client]:
             self._cancel(goal)
+            # Cancelling may have ended the goal at once.
             if goal.uuid in self._goals:
                 self._forget(goal)
 

@@ -1,9 +1,9 @@
-"""Runs a traffic task over ROS in real time, with the original's topics, so that its
-supervisors work unchanged (mmrs.md §8).
+"""Traffic task over ROS in real time, with the topics of the original program.
 
-``critical_points`` and ``release_points`` are published, ``move_permissions`` is
-subscribed to; all are std_msgs/Int16 with a robot's id. No transport and no clock here:
-time is an argument, s of the wall (`botyard.servers.ros.trafficros`).
+Supervisors written for the original work unchanged (mmrs.md §8). ``critical_points``
+and ``release_points`` are published, and ``move_permissions`` is subscribed to. All
+three are std_msgs/Int16 with a robot's id. There is no transport and no clock here:
+time is an argument, s of wall time (`botyard.servers.ros.trafficros`).
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ log = logging.getLogger("botyard.traffic")
 
 
 class SteppedRun(Protocol):
-    """A run that can be advanced step by step: `botyard.traffic.engine.Traffic` or
-    `botyard.traffic.compat.CompatTraffic`.
+    """Run that can be advanced step by step.
+
+    `botyard.traffic.engine.Traffic` and `botyard.traffic.compat.CompatTraffic` are such
+    runs.
     """
 
     @property
     def is_idle(self) -> bool:
-        """Whether all robots stand still, and no permission is queued."""
+        """Whether all robots stand still and no permission is queued."""
         ...
 
     def start(self) -> None:
-        """Begin the run."""
+        """Start the run."""
         ...
 
     def advance(self, until: float) -> Ending | None:
-        """Advance to a simulated time, s. Returns the ending, or None if the run goes
-        on.
-        """
+        """Advance to a simulated time, s; return the ending, or None."""
         ...
 
     def permit(self, robot: int) -> None:
@@ -55,26 +55,26 @@ class SteppedRun(Protocol):
         ...
 
     def asked(self) -> list[tuple[int, int]]:
-        """Waiting robots, each with the number of permissions it waits for."""
+        """Return the waiting robots, each with the number of permissions it waits for."""
         ...
 
     def finish(self, why: Ending) -> Outcome:
-        """Return the outcome."""
+        """End the run and return its outcome."""
         ...
 
 
 class Relay(Supervisor):
-    """Forwards all events to ROS, where the supervisor is another program."""
+    """Forwards all events to ROS, where another program is the supervisor."""
 
     def __init__(self) -> None:
         self.publish: Callable[[str, int], None] = lambda _topic, _robot: None
 
     def on_critical(self, robot: int, sector: int) -> None:
-        """See the base class."""
+        """Publish the request; see the base class."""
         self.publish("critical_points", robot)
 
     def on_release(self, robot: int, sector: int) -> None:
-        """See the base class."""
+        """Publish the release; see the base class."""
         self.publish("release_points", robot)
 
 
@@ -86,9 +86,9 @@ class TrafficNode:
     types : Types
         Message types.
     relay : Relay
-        The run's supervisor.
+        Supervisor of the run.
     namespace : str
-        Prefix of all names, for example ``/a``; empty: none.
+        Prefix of all names, for example ``/a``; empty for none.
     """
 
     def __init__(self, types: Types, relay: Relay, namespace: str = "") -> None:
@@ -131,15 +131,18 @@ class TrafficNode:
         self._inputs.append(transport.listen(self.node, entry))
 
     def _changed(self) -> None:
-        """Subscribers have changed; a new one must get the pending requests again."""
+        """Note new subscribers, which must get the pending requests again."""
         wanted = sum(p.is_wanted for p in self._publications["critical_points"])
         self._resend |= wanted > self._wanted
         self._wanted = wanted
 
+    # Queued, because messages may arrive in the middle of a step.
     def _take(self, message: Any) -> None:
         self._arrived.append(int(message.data))
 
     def _publish(self, name: str, robot: int) -> None:
+        # Checked at the start (`check_ids`); a larger id would be another robot's
+        # number.
         if robot > MAX_ID:
             return
         topic = Topic(
@@ -155,7 +158,7 @@ class TrafficNode:
 
     @property
     def critical_points(self) -> str:
-        """Name of the topic that a supervisor subscribes to."""
+        """Name of the topic to which a supervisor subscribes."""
         return f"{self._prefix}critical_points"
 
     @property
@@ -171,7 +174,7 @@ class TrafficNode:
         speed: float = 1.0,
         idle_limit: float = 10.0,
     ) -> None:
-        """Begin a run.
+        """Start a run.
 
         Parameters
         ----------
@@ -180,22 +183,21 @@ class TrafficNode:
         now : float
             Wall time, s.
         speed : float
-            Simulated per wall time.
+            Simulated time per wall time.
         idle_limit : float
-            Standstill of all robots without a permission after which the run counts as
-            a deadlock, s of wall time; 0: never.
+            Time without motion and permissions after which the run counts as a
+            deadlock, s of wall time; 0 for never.
         """
         self._traffic, self._begin, self._idle_since = traffic, now, now
         self._speed, self._idle_limit, self._resend = speed, idle_limit, False
         traffic.start()
 
     def advance(self, now: float) -> Ending | None:
-        """Advance to the present wall time, s. Returns the ending, or None if the run
-        goes on.
-        """
+        """Advance to the present wall time, s; return the ending, or None."""
         traffic = self._traffic
         assert traffic is not None
         ending = traffic.advance((now - self._begin) * self._speed)
+        # Permissions may be useless, but they show that the supervisor is alive.
         if self._arrived:
             self._permit(traffic)
             self._idle_since = now
@@ -226,7 +228,7 @@ class TrafficNode:
                 log.warning("%smove_permissions: %s", self._prefix, error)
 
     def close(self) -> None:
-        """Withdraw all topics."""
+        """Unadvertise all topics."""
         for published in self._publications.values():
             for publication in published:
                 publication.close()
@@ -247,7 +249,7 @@ def check_ids(robots: int) -> None:
     """
     if robots > MAX_ID + 1:
         raise WorldError(
-            f"std_msgs/Int16 can name {MAX_ID + 1} robots; this task has {robots}"
+            f"std_msgs/Int16 has ids for {MAX_ID + 1} robots; this task has {robots}"
         )
 
 

@@ -1,5 +1,6 @@
-"""What the graph and its transports know of each other: messages that are encoded once,
-and what a transport offers.
+"""The contract between the graph and its transports.
+
+It defines messages that are encoded once, and the offers of a transport.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from botyard.protocols.ros_messages.types import Types
 
 
 class EncodedMessage:
-    """A message of a topic, encoded lazily and once for each wire format.
+    """Message of a topic, encoded lazily and once for each wire format.
 
     Parameters
     ----------
@@ -31,6 +32,7 @@ class EncodedMessage:
         self._types = types
         self._topic = topic
         self.stamp = stamp
+        # A fast encoder writes bytes straight from arrays, without a message object.
         self._quick = topic.quick
         self._message = topic.make(stamp) if topic.quick is None else None
         self._ros1: bytes | None = None
@@ -43,8 +45,10 @@ class EncodedMessage:
 
     @property
     def message(self) -> Any:
-        """The message as an object of its ROS 1 class, for transports with a form of
-        their own; of the present state, like the bytes.
+        """The message as an object of its ROS 1 class, for transports with their own
+        format.
+
+        Like the bytes, it describes the present state.
         """
         if self._message is None:
             self._message = self._topic.make(self.stamp)
@@ -52,7 +56,7 @@ class EncodedMessage:
 
     @property
     def ros1(self) -> bytes:
-        """Encoded in ROS 1's format."""
+        """The message in ROS 1's format."""
         if self._ros1 is None:
             quick = self._quick
             self._ros1 = (
@@ -65,7 +69,7 @@ class EncodedMessage:
 
     @property
     def cdr(self) -> bytes:
-        """Encoded as CDR (ROS 2)."""
+        """The message as CDR (ROS 2)."""
         if self._cdr is None:
             quick = self._quick
             self._cdr = (
@@ -82,15 +86,19 @@ class Publication(Protocol):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether it has a subscriber, or the transport keeps the last message for late
-        joiners.
+        """Whether a message is needed.
+
+        This is so with a subscriber, or if the transport keeps the last message for
+        late joiners.
         """
         ...
 
     @property
     def replays_latched(self) -> bool:
         """Whether each new subscriber of a latched topic gets its present message at
-        once; else the transport keeps it for late joiners.
+        once.
+
+        Otherwise the transport keeps the last message for late joiners.
         """
         ...
 
@@ -116,7 +124,7 @@ class Carrier(Protocol):
 
     @property
     def wire(self) -> str:
-        """Its wire format: ``ros1`` or ``cdr``."""
+        """Wire format of the transport: ``ros1`` or ``cdr``."""
         ...
 
     def advertise(
@@ -130,11 +138,14 @@ class Carrier(Protocol):
 
         Parameters
         ----------
+        node : str
+            Name of the publishing node.
+        topic : Topic
+            The topic.
         fresh : callable
             Returns the present message of a latched topic, for a new subscriber.
         changed : callable
-            The transport calls it in the simulator's thread when
-            `Publication.is_wanted` has changed.
+            Called in the simulator's thread when `Publication.is_wanted` has changed.
         """
         ...
 
@@ -148,8 +159,9 @@ class Transport(Carrier, Protocol):
 
     @property
     def mixes_types(self) -> bool:
-        """Whether inputs of one name may have different types, as in ROS 2; else only
-        the first input of a name is listened to.
+        """Whether inputs of one name may have different types, as in ROS 2.
+
+        Otherwise only the first input of a name is subscribed to.
         """
         ...
 

@@ -1,6 +1,4 @@
-"""The worlds of simulation_interfaces: which can be loaded, which is, and loading and
-unloading them.
-"""
+"""The worlds of simulation_interfaces: their list, and loading and unloading them."""
 
 from __future__ import annotations
 
@@ -23,8 +21,9 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.placement_warnings import doubtful_places
 
 SCHEME: Final = "botyard://"
-"""URI scheme of what comes by its name: models of robots, and maps in the folders from
-which clients may load them.
+"""URI scheme of resources with a name: models of robots, and maps.
+
+The maps are in the folders from which clients may load them.
 """
 FILES: Final = "file://"
 SHIPPED: Final = "shipped"
@@ -33,7 +32,9 @@ _REASONS: Final[Mapping[str, Code]] = {
     "NoSuchMapError": Code.NOT_FOUND,
     "UnknownFormatError": Code.WORLD_UNSUPPORTED_FORMAT,
 }
-"""Result codes of errors of reading, by class; others are `Code.WORLD_PARSE_ERROR`."""
+"""Result codes of reading errors, by class name; the default is
+`Code.WORLD_PARSE_ERROR`.
+"""
 
 Answer = dict[str, Any]
 
@@ -64,12 +65,14 @@ class Worlds:
     # -- what there is
 
     def available(self, request: Any) -> Future[Answer]:
-        """GetAvailableWorlds: maps that clients may load. Their folders are read beside
-        the run loop.
+        """Return the maps that clients may load (GetAvailableWorlds).
+
+        A worker reads their folders, so that the run loop does not wait for the disk.
         """
         if len(request.filter.tags) > MAX_LISTED:
             raise Refused(
-                Code.OPERATION_FAILED, f"filter: at most {MAX_LISTED} tags are taken"
+                Code.OPERATION_FAILED,
+                f"filter: expected at most {MAX_LISTED} tags, found {len(request.filter.tags)}",
             )
 
         maps = self._control.part(self._control.maps, NO_MAPS)
@@ -94,13 +97,14 @@ class Worlds:
         return then(maps.beside(maps.names), answer)
 
     def current(self, _request: Any) -> Answer:
-        """GetCurrentWorld."""
+        """Return the loaded world (GetCurrentWorld)."""
         if self._control.is_unloaded:
             raise Refused(Code.NO_WORLD_LOADED, "no world is loaded")
         return {"world": self._present()}
 
     def _present(self) -> Any:
         scene = self._control.sim.scene
+        # Only the file name: clients must not learn the folders of this machine.
         file = PurePath(scene.source).name
         return self._resource(
             shown(scene.name),
@@ -111,9 +115,12 @@ class Worlds:
     # -- another one
 
     def load(self, request: Any) -> Future[Answer]:
-        """LoadWorld: a map or a world by its name, or from the text of its file."""
+        """Load a map or a world by its name, or from the text of its file (LoadWorld)."""
         resource = getattr(
-            request, "world_resource", request
+            # Version 1.x has the fields of the resource in the request itself.
+            request,
+            "world_resource",
+            request,
         )  # 1.x has the fields of the resource in the request
         uri, text = str(resource.uri), str(resource.resource_string)
         name, data = _map_name(uri), None
@@ -126,10 +133,12 @@ class Worlds:
 
             name, data = _file_name(text), text.encode()
 
+        # Readers only log elements that they skip, so the promise of this field cannot
+        # be kept.
         if request.fail_on_unsupported_element:
             raise Refused(
                 Code.FEATURE_UNSUPPORTED,
-                "fail_on_unsupported_element: what was skipped is told in the log",
+                "fail_on_unsupported_element: not supported; the log names skipped elements",
             )
 
         loading = self._control.do(self._caller, LoadWorld(map=name, data=data))
@@ -141,15 +150,17 @@ class Worlds:
         return then(loading, answer)
 
     def _doubts(self) -> str:
-        """What is said of robots of the command line that have no place in the new
-        world: they begin where they always do.
+        """Return warnings about robots of the command line that do not fit the new
+        world.
+
+        These robots keep their start poses, which may be inside an obstacle.
         """
         sim = self._control.sim
         stayed = [name for name in sim.robots if name not in self._control.of_world]
         return "; ".join(doubtful_places(sim.engine, stayed, sim.scene.bounds))
 
     def unload(self, _request: Any) -> Answer:
-        """UnloadWorld."""
+        """Unload the world (UnloadWorld)."""
         try:
             self._control.do(self._caller, UnloadWorld())
         except NotNowError as error:
@@ -164,12 +175,11 @@ class Worlds:
 
 
 def _result(loading: Future[bool]) -> None:
-    """Raise what loading a world has failed with, as `Refused` with the codes of
-    LoadWorld.
-    """
+    """Raise the error of a failed load, as `Refused` with the codes of LoadWorld."""
     try:
         loading.result()
     except (FormatError, ReadingFailed) as error:
+        # A worker process sends only the class name of its error.
         kind = getattr(error, "kind", "") or type(error).__name__
         raise Refused(
             _REASONS.get(kind, Code.WORLD_PARSE_ERROR), shown(error, 300)
@@ -177,21 +187,22 @@ def _result(loading: Future[bool]) -> None:
 
 
 def other_sources(sources: Any) -> str:
-    """What is said of sources that are not looked at, which the standard lets pass:
-    they are named in the message of success.
+    """Return a remark that names the ignored sources; empty if there are none.
+
+    The standard lets a request with such sources succeed.
     """
     names = [shown(source, 60) for source in sources[:10]]
-    return f"these sources are not looked at: {', '.join(names)}" if names else ""
+    return f"these sources are ignored: {', '.join(names)}" if names else ""
 
 
 def _tags(name: str, shipped: bool) -> tuple[str, ...]:
-    """Tags of a map: its format by its suffix, and whether it came with the package."""
+    """Return the tags of a map: its format, and whether it came with the package."""
     kind = PurePath(name).suffix.removeprefix(".").lower() or "map"
     return (kind, SHIPPED) if shipped else (kind,)
 
 
 def _map_name(uri: str) -> str:
-    """The name of a map in a URI; of a file, its path.
+    """Return the name of the map in a URI; for a file its path.
 
     Raises
     ------
@@ -212,7 +223,10 @@ def _map_name(uri: str) -> str:
 
 
 def _file_name(text: str) -> str:
-    """A name with the suffix of the format of a text: ArMap, or else a scenario."""
+    """Return a file name with the suffix of a text's format.
+
+    ArMap files start with "2D-Map"; all other texts are read as scenarios.
+    """
     return (
         "resource_string.map"
         if text[:6].lower() == "2d-map"
