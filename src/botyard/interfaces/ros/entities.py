@@ -1,5 +1,6 @@
-"""The entities of simulation_interfaces: robots, moving obstacles and boxes of the map;
-what they are, where, and which fit a filter.
+"""Entities of simulation_interfaces: robots, moving obstacles and boxes of the map.
+
+This module describes them, returns their states, and applies filters.
 """
 
 from __future__ import annotations
@@ -37,21 +38,23 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 PEDESTRIAN: Final = "walk"
-"""The controller that moves an obstacle as a pedestrian."""
+"""Controller that moves an obstacle as a pedestrian."""
 FRAMES: Final = frozenset(["", "map", "world"])
-"""Accepted frames of poses; ``world`` is the package's name, and ``map`` is where it is
-(/tf_static).
+"""Accepted frames of poses.
+
+``world`` is the name in the standard, and ``map`` is at the same place (/tf_static).
 """
 NORM_TOLERANCE: Final = 0.01
-"""How much the squared norm of a quaternion may differ from 1, as in tf2."""
+"""Tolerance of a quaternion's squared norm around 1, as in tf2."""
 MAX_BOUND_M: Final = 1e9
-"""Coordinates of bounds are cut to this, m: nothing is so far away, and larger numbers
-overflow in products.
+"""Limit to which coordinates of bounds are clipped, m.
+
+No body is that far away, and larger numbers overflow in products.
 """
 
 
 class Entities:
-    """Answers what there is.
+    """Answers requests about entities.
 
     Parameters
     ----------
@@ -80,13 +83,19 @@ class Entities:
         return self._types.two(f"{PACKAGE}/{kind}")(**fields)
 
     def names(self) -> list[str]:
-        """All entities."""
+        """Return the names of all entities."""
         return [*self._sim.robots, *self._sim.box_names]
 
     def known(self, name: Any) -> str:
-        """The name of an entity. Refused when there is none."""
+        """Return the name of an entity.
+
+        Raises
+        ------
+        Refused
+            No entity has this name.
+        """
         if str(name) not in self._sim.robots and str(name) not in self._sim.box_names:
-            raise Refused(Code.NOT_FOUND, f'there is no robot or thing "{shown(name)}"')
+            raise Refused(Code.NOT_FOUND, f'no robot or object "{shown(name)}"')
         return str(name)
 
     # -- what they are
@@ -100,7 +109,7 @@ class Entities:
         )
 
     def _kind(self, name: str) -> BodyInfo:
-        """What clients have said of an entity, or else what its model says."""
+        """Return the information that a client has set, or else the model's own."""
         said = self._control.info(name)
         if said is not None:
             return said
@@ -114,6 +123,7 @@ class Entities:
             return BodyInfo(category, "box of the map", ("box",))
 
         about = spec.pioneer.subclass or spec.name
+        # Obstacles that move have a drive as well, but are not robots.
         if spec.drive and spec.name != THING:
             category = Category.ROBOT
         elif spec.drive or spec.dynamics is not None:
@@ -129,7 +139,7 @@ class Entities:
         return BodyInfo(category, about, (spec.name,))
 
     def info(self, name: str) -> Any:
-        """EntityInfo."""
+        """Return the EntityInfo of an entity."""
         kind = self._kind(name)
         category = self._make("EntityCategory", category=int(kind.category))
         return self._make(
@@ -140,11 +150,13 @@ class Entities:
         )
 
     def bounds(self, name: str) -> Any:
-        """Bounds: a box in the entity's own frame."""
+        """Return the Bounds of an entity: a box in its own frame."""
         return self.box(self._spec(name))
 
     def box(self, spec: RobotSpec | BoxObject) -> Any:
-        """Bounds of a model: a box in its own frame, the upper right corner first."""
+        """Return the Bounds of a model: a box in its own frame, the upper right corner
+        first.
+        """
         corners = np.array(
             [corner for outline in _outlines(spec) for corner in outline]
         )
@@ -158,11 +170,13 @@ class Entities:
     # -- where they are
 
     def state(self, name: str) -> Any:
-        """EntityState: ground truth in the frame of the map."""
+        """Return the EntityState: ground truth in the frame of the map."""
         m, snapshot = self._m, self._sim.snapshot
         row = snapshot.rows[name]
         x, y, yaw = snapshot.state.pose[row].tolist()
         v, vy, w = snapshot.state.vel[row].tolist()
+        # ROS wants the twist in the frame of the header; the engine has it in the
+        # body's frame.
         cos, sin = cosine_sine(yaw)
         still = self._types["geometry_msgs/Accel"](
             m.vector(0.0, 0.0), m.vector(0.0, 0.0)
@@ -179,7 +193,7 @@ class Entities:
     # -- filters
 
     def filtered(self, filters: Any) -> list[str]:
-        """Names of the entities that fit all of EntityFilters.
+        """Return the names of the entities that pass all of EntityFilters.
 
         Raises
         ------
@@ -189,11 +203,13 @@ class Entities:
         if len(filters.categories) > MAX_LISTED or len(filters.tags.tags) > MAX_LISTED:
             raise Refused(
                 Code.OPERATION_FAILED,
-                f"filters: at most {MAX_LISTED} tags and categories are taken",
+                f"filters: expected at most {MAX_LISTED} tags and {MAX_LISTED} categories",
             )
 
         names = self.names()
         try:
+            # An own regular-expression engine with linear time: a client's pattern must
+            # not stall the simulator.
             pattern = Pattern(str(filters.filter))
             if filters.filter:
                 names = [n for n in names if pattern.search(n)]
@@ -209,14 +225,19 @@ class Entities:
             names = [n for n in names if has_tags(filters.tags, kinds[n].tags)]
 
         region = _region(filters.bounds)
+        # Geometry comes last, because it costs most.
         return names if region is None else list(self._inside(names, region))
 
     def _inside(self, names: list[str], region: Region) -> Iterator[str]:
-        """The entities that overlap with a region; those whose boxes do not meet it are
-        left out before corners are looked at.
+        """Yield the entities that overlap with a region.
+
+        Entities whose bounding squares do not touch the region's box are left out
+        first.
         """
         snapshot = self._sim.snapshot
         specs = [self._spec(n) for n in names]
+        # Many bodies share a spec, so each spec is measured once. The double of the
+        # largest coordinate is more than the radius.
         sizes = {
             id(s): max(max(abs(x), abs(y)) for o in _outlines(s) for x, y in o) * 2.0
             for s in specs
@@ -245,13 +266,13 @@ def _outlines(spec: RobotSpec | BoxObject) -> tuple[Outline, ...]:
 
 
 def wanted_pose(header: Any, pose: Any, code: Code) -> Pose:
-    """The pose of a request, in the world's frame.
+    """Return the pose of a request, in the world's frame.
 
     Raises
     ------
     Refused
-        With `code`: the frame is unknown, a number is not finite, or the quaternion has
-        not length 1.
+        With `code`: the frame is unknown, a number is not finite, or the quaternion is
+        not of length 1.
     """
     if str(header.frame_id) not in FRAMES:
         raise Refused(
@@ -263,6 +284,7 @@ def wanted_pose(header: Any, pose: Any, code: Code) -> Pose:
     place = [float(getattr(pose.position, axis)) for axis in "xyz"]
     if not all(map(math.isfinite, (*turn, *place))):
         raise Refused(code, "pose: expected finite numbers")
+    # Negated, so that NaN is refused.
     if (
         not abs(
             turn[0] * turn[0]
@@ -282,7 +304,7 @@ def wanted_pose(header: Any, pose: Any, code: Code) -> Pose:
 
 
 def has_tags(wanted: Any, tags: Iterable[str]) -> bool:
-    """Whether tags fit a TagsFilter; one without tags takes all."""
+    """Return whether tags match a TagsFilter; an empty filter matches all."""
     if not wanted.tags:
         return True
     found = [tag in tags for tag in wanted.tags]
@@ -290,13 +312,14 @@ def has_tags(wanted: Any, tags: Iterable[str]) -> bool:
 
 
 def _region(bounds: Any) -> Region | None:
-    """The region of Bounds in the plane; None: everywhere. Heights are not simulated,
-    and not looked at.
+    """Return the region of Bounds in the plane; None for everywhere.
+
+    Heights are not simulated, and are ignored.
 
     Raises
     ------
     Refused
-        The type is not supported, or the points are not those of its type.
+        The type is not supported, or the points do not match the type.
     """
     kind, points = int(bounds.type), bounds.points
     if kind == Shape.EMPTY:
@@ -319,6 +342,7 @@ def _region(bounds: Any) -> Region | None:
     values = np.array([(p.x, p.y) for p in points], np.float64)
     if np.isnan(values).any():
         raise Refused(Code.OPERATION_FAILED, "bounds: expected numbers")
+    # Infinite bounds are valid: they mean an open side.
     corners = np.clip(values, -MAX_BOUND_M, MAX_BOUND_M).tolist()
     if kind == Shape.SPHERE:
         (x, y), (radius, _) = corners

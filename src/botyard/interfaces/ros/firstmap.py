@@ -1,5 +1,6 @@
-"""`FirstMap`: waits for the first map on a topic, as a map_server publishes it (``-m
-ros:/map``).
+"""`FirstMap`: waits for the first map on a topic (``-m ros:/map``).
+
+A map_server publishes such a map.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SCHEME: Final = "ros:"
 """Prefix of map names that are topics."""
 TYPE: Final = "nav_msgs/OccupancyGrid"
 _OVERHEAD: Final = 1 << 16
-"""Bytes of a message beside its cells (one byte each)."""
+"""Limit of a message's bytes in addition to its cells, which have one byte each."""
 
 
 class FirstMap:
@@ -38,7 +39,7 @@ class FirstMap:
     Raises
     ------
     MapError
-        The name is not that of a topic.
+        The name is not a topic's name.
     """
 
     def __init__(
@@ -63,17 +64,18 @@ class FirstMap:
         return Input(self.topic, TYPE, self.take, "the map", self.limit)
 
     def take(self, message: Any) -> None:
-        """Receive a decoded message."""
+        """Take a decoded message."""
+        # Later messages are ignored: the world keeps its map.
         if self._message is None:
             self._message = message
             self._came()
 
     def take_cdr(self, data: bytes) -> None:
-        """Receive a message as CDR bytes."""
+        """Take a message as CDR bytes."""
         try:
             self.take(self._types.decode_cdr(data, TYPE))
         except PeerError as error:
-            self._problem = f"; what came is damaged: {error}"
+            self._problem = f"; the received message is damaged: {error}"
 
     def scene(self, waited: float) -> Scene:
         """Convert the received map; `waited`, s, is for the error message.
@@ -85,7 +87,7 @@ class FirstMap:
         """
         if self._message is None:
             text = f"no {TYPE} on {self.topic} within {waited:g} s{self._problem}"
-            raise MapError(f"{text}. Does a map_server run?", self.name)
+            raise MapError(f"{text}. Is a map_server running?", self.name)
 
         return message_to_scene(self._message, self.name, self._budget)
 

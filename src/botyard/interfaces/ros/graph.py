@@ -1,8 +1,7 @@
-"""`RosGraph`: topics, inputs and services of the world and all robots, offered by any
-number of transports.
+"""`RosGraph`: topics, inputs and services of the world and all robots.
 
-A message is made only if a transport has a subscriber for it, and encoded once for each
-wire format.
+Any number of transports offer them. A message is made only if a transport has a
+subscriber for it, and encoded once for each wire format.
 """
 
 from __future__ import annotations
@@ -32,48 +31,46 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    "Branch": "the page looks back, and whoever does knows from where to go on",
-    "Redo": "people undo what their hands did, on the page; programs know what they did",
-    "Undo": "people undo what their hands did, on the page; programs know what they did",
+    "Branch": "for people who look back on the page",
+    "Redo": "undo and redo are for people on the page, not for programs",
+    "Undo": "undo and redo are for people on the page, not for programs",
     "AddEach": "SpawnEntities of simulation_interfaces",
     "AddRobots": "a service call adds one; call it again",
-    "ClearMap": "an empty map is loaded by name",
-    "CloneRobots": "add_robot with the model does it",
-    "Drive": "cmd_vel is ROS's way, with its own time-out",
-    "EnableMotors": "enable_motors of each robot, through TakeRobot",
+    "ClearMap": "load an empty map by name",
+    "CloneRobots": "add_robot with the same model",
+    "Drive": "cmd_vel, which has its own timeout",
+    "EnableMotors": "enable_motors of each robot, after TakeRobot",
     "Exit": "SetSimulationState of simulation_interfaces",
     "FreeMaps": "ROS reserves no maps",
-    "Hold": "for hands: who drags a robot",
+    "Hold": "for a person who drags a robot on the page",
     "HoldTime": "StepSimulation of simulation_interfaces, or AMBF's World",
     "LoadWorld": "LoadWorld of simulation_interfaces",
-    "MoveJoystick": "sensor_msgs/Joy goes to the robot's program, not to the simulator",
-    "PlaceAxis": "set_pose has all of a pose",
+    "MoveJoystick": "sensor_msgs/Joy is for the robot's program, not for the simulator",
+    "PlaceAxis": "set_pose sets the whole pose",
     "PressEmergencyStop": "disable_motors of each robot",
     "ReloadMap": "load_map with the same name reads a changed file",
-    "RotateLog": "the log belongs to whoever runs the program",
-    "SendMap": "files are sent by HTTP: the page",
-    "SetAnalogInput": "a habit of Pioneer boards",
+    "RotateLog": "only the operator has access to the log",
+    "SendMap": "the page sends files by HTTP",
+    "SetAnalogInput": "only Pioneer boards have such inputs",
     "SetBodyInfo": "SetEntityInfo of simulation_interfaces",
     "SetBodyState": "SetEntityState of simulation_interfaces",
-    "SetDigitalInputs": "a habit of Pioneer boards",
-    "SetGhost": "a habit of Pioneer clients",
+    "SetDigitalInputs": "only Pioneer boards have such inputs",
+    "SetGhost": "for Pioneer clients",
     "SetOdometryErrors": "a setting of the run",
     "StepNow": "StepSimulation of simulation_interfaces",
     "Stop": "SetSimulationState of simulation_interfaces",
-    "SwitchInterface": "a program does not switch off what it speaks through",
-    "TakeBodies": "forces are AMBF's",
-    "Throttle": "AMBF's",
+    "SwitchInterface": "a program must not switch off its own connection",
+    "TakeBodies": "only AMBF sets forces",
+    "Throttle": "only AMBF throttles time",
     "UnloadWorld": "UnloadWorld of simulation_interfaces",
-    "ReadFile": "files belong to whoever runs the program",
-    "CancelMovie": "files belong to whoever runs the program",
-    "WriteMovie": "files belong to whoever runs the program",
-    "WritePicture": "files belong to whoever runs the program",
+    "ReadFile": "only the operator has access to files",
+    "CancelMovie": "only the operator has access to files",
+    "WriteMovie": "only the operator has access to files",
+    "WritePicture": "only the operator has access to files",
 }
-"""Operations without a topic or service in ROS, and why."""
+"""Operations without a topic or service in ROS, each with the reason."""
 CMD_VEL_TIMEOUT: Final = 0.6
-"""Time-out of cmd_vel, simulated s, after which a robot stops (as with drivers of real
-robots).
-"""
+"""Timeout of cmd_vel, simulated s; the robot then stops, as real robots do."""
 
 
 class RosGraph:
@@ -82,7 +79,7 @@ class RosGraph:
     Parameters
     ----------
     hub : RunLoop
-        The running simulator.
+        The run loop.
     control : Control
         The control surface.
     cells : MapCells
@@ -90,20 +87,20 @@ class RosGraph:
     types : Types
         Message types.
     profile : Profile
-        What is offered, and its names, see `botyard.protocols.ros_messages.naming`.
+        Selection and names of topics; see `botyard.protocols.ros_messages.naming`.
     is_localized : bool
-        botyard stands in for a localization: it sends map → odom, and listens to
+        Whether botyard replaces a localization: it sends map → odom, and subscribes to
         ``initialpose``.
     has_map : bool, optional
-        It publishes the map; if it is not given, where the profile says so, and where
-        botyard stands in for a localization.
+        Whether the map is published. By default it is if the profile includes it, or if
+        botyard replaces a localization.
     sim_time : bool
-        Stamps are simulated time, which /clock publishes; else wall time.
+        Whether stamps are simulated time, which /clock publishes, instead of wall time.
     timeout : float
-        Time-out of cmd_vel, simulated s; 0: none.
+        Timeout of cmd_vel, simulated s; 0 for none.
     scan_rate : float, optional
-        Rate of topics of lasers and sonar, Hz of simulated time, instead of that of
-        their models; 0: in every step.
+        Rate of topics of lasers and sonar, Hz of simulated time, instead of the models'
+        rates; 0 for every step.
     """
 
     def __init__(
@@ -140,7 +137,8 @@ class RosGraph:
             has_map=maps
             and not self._sim.scene.source.startswith(
                 "ros:"
-            ),  # else another program publishes it
+                # Otherwise another program publishes this map already.
+            ),
             timeout=timeout,
             scan_rate=scan_rate,
         )
@@ -151,9 +149,9 @@ class RosGraph:
         self._steady: list[Offer] = []
         """Topics with subscribers that are due in every step."""
         self._periodic: list[Offer] = []
-        """The others with subscribers."""
+        """Other topics with subscribers."""
         self._robots: list[RobotTopics] = []
-        """Of all members."""
+        """Robots of all members."""
         self._robot_offers = RobotOffers(self._context)
         self._world_offers = WorldOffers(
             self._context, self._members, lambda: self._robots
@@ -166,7 +164,7 @@ class RosGraph:
         self._unfollow = hub.follow(self._follow, Subject.BODIES)
 
     def close(self) -> None:
-        """Withdraw everything, and unregister from the simulator."""
+        """Withdraw all offers, and detach from the simulator."""
         self._hub.detach(self)
         self._unfollow()
         logging.getLogger("botyard").removeHandler(self._world_offers.lines)
@@ -179,26 +177,28 @@ class RosGraph:
         return self._world.node
 
     def parameters(self) -> dict[str, Value]:
-        """ROS 2 parameters of the world's node: motion limits of every robot, and
-        ``use_sim_time``.
+        """Return the ROS 2 parameters of the world's node.
+
+        They are the motion limits of every robot, and ``use_sim_time``.
         """
         return self._world_offers.values()
 
     # -- transports
 
     def add(self, transport: Transport) -> None:
-        """Add a transport, and offer everything on it."""
+        """Add a transport, and make all offers on it."""
         self._sync()
         self._transports.append(transport)
         for member in (self._world, *self._members.values()):
             self._offer(member, transport)
 
     def remove(self, transport: Transport) -> None:
-        """Remove a transport, and withdraw everything from it."""
+        """Remove a transport, and withdraw all offers from it."""
         if transport in self._transports:
             self._transports.remove(transport)
         for member in (self._world, *self._members.values()):
             self._withdraw(member, transport)
+            # No client is left that could stop the robot.
             if not self._transports and member.driver is not None:
                 # no client is left that could stop it
                 member.driver.end()
@@ -213,6 +213,8 @@ class RosGraph:
         handles = member.handles.setdefault(transport, [])
         inputs = (
             member.inputs
+            # ROS 1 has one type for each name: reversed, so that the first input of a
+            # name stays.
             if transport.mixes_types
             else {i.name: i for i in reversed(member.inputs)}.values()
         )
@@ -229,15 +231,17 @@ class RosGraph:
         )
 
     def _changed(self) -> None:
-        """A topic has got or lost a subscriber."""
+        """Note that a topic has got or lost a subscriber."""
         self._stale = True
         if (
             self._hub.is_paused
-        ):  # no step comes that would find it, and sensors show who reads them
+            # While the simulation is paused no step would notice it, and sensors show who
+            # reads them.
+        ):
             self._activate()
 
     def _refresh(self) -> None:
-        """Topics have come or gone."""
+        """Note that topics were added or removed."""
         self._stale = True
 
     def _withdraw(self, member: Member, transport: Transport) -> None:
@@ -253,9 +257,7 @@ class RosGraph:
     # -- robots added and removed
 
     def _follow(self) -> None:
-        """Robots were added or removed: update the graph, also while the simulation is
-        paused.
-        """
+        """Update the graph after robots were added or removed, also while paused."""
         if self._transports:
             self._sync()
 
@@ -269,6 +271,7 @@ class RosGraph:
             for n, r in self._sim.robots.items()
             if r.spec.drive and r.spec.name != THING
         }
+        # Also removes a robot that was replaced by another of the same name.
         for name in [
             n for n, member in self._members.items() if robots.get(n) is not member.of
         ]:
@@ -286,7 +289,7 @@ class RosGraph:
                 for transport in self._transports:
                     self._offer(member, transport)
 
-        # robots come and go with their parameters
+        # Robots' limits are parameters of the world's node, so they have changed.
         self._world_offers.parameters.events.publish()
         self._robots = [
             member.robot
@@ -300,8 +303,9 @@ class RosGraph:
         )
 
     def _unique_ros_name(self, robot: str) -> str:
-        """A unique ROS name for a robot: ROS allows fewer characters, so that different
-        names could become equal.
+        """Return a unique ROS name for a robot.
+
+        ROS allows fewer characters, so different names could become equal.
         """
         taken = {
             NODE: "the simulator",
@@ -332,7 +336,7 @@ class RosGraph:
     # -- publishing
 
     def stamp(self) -> Stamp:
-        """Time stamp of the present state."""
+        """Return the time stamp of the present state."""
         return self._context.stamp()
 
     def _publish_now(self, offer: Offer) -> None:
@@ -345,7 +349,7 @@ class RosGraph:
             offer.fence.run(self._publish, offer, self.stamp())
 
     def on_snapshot(self, now: float) -> None:
-        """Called after a step: publish the topics that are due and have subscribers."""
+        """Publish the topics that are due and have subscribers, after a step."""
         if not self._transports:
             return
         self._sync()
@@ -359,6 +363,8 @@ class RosGraph:
 
         if self._stale:
             self._activate()
+        # Sensors that are due are measured together, which costs less than one at a
+        # time.
         due = self._steady + [
             offer for offer in self._periodic if offer.is_due(time_us)
         ]
@@ -368,14 +374,18 @@ class RosGraph:
         if sensors:
             self._measuring.run(self._sim.fleet.measure, sensors)
         publish = self._publish
-        for offer in due:  # thousands of times a second
+        # A context manager would cost too much: this loop runs thousands of times a
+        # second.
+        for offer in due:
             try:
                 publish(offer, stamp)
             except Exception as error:
                 offer.fence.fault(error)
 
     def _activate(self) -> None:
-        """Find the topics with subscribers; the others' sensors are unsubscribed."""
+        """Find the topics with subscribers, and unsubscribe from the sensors of the
+        others.
+        """
         self._stale = False
         self._steady, self._periodic = [], []
         for member in (self._world, *self._members.values()):
@@ -390,11 +400,13 @@ class RosGraph:
                     offer.topic.wanted(offer.wanted)
 
                 if new and offer.topic.version is not None:
+                    # Reset, so that the next step sends the latched message to all.
                     if not all(p.replays_latched for p in new):
                         offer.last_version, offer.period_us = None, (0, 0)
                     elif len(new) == len(
                         offer.readers
-                    ):  # the transport has sent the latched message to all of them
+                        # The transport has sent the latched message to all of them.
+                    ):
                         offer.last_version = offer.topic.version()
 
                 if offer.wanted:
@@ -413,6 +425,7 @@ class RosGraph:
         if topic.age_us is not None:
             age_us = topic.age_us()
             measured_us = self._sim.snapshot.time_us - age_us
+            # Nothing new was measured since the last message.
             if age_us and measured_us == offer.measured_us:
                 return
             offer.measured_us = measured_us
@@ -425,7 +438,7 @@ class RosGraph:
                 publication.send(message)
 
     def _latched_message(self, offer: Offer) -> EncodedMessage | None:
-        """The present message of a latched topic, for a late joiner."""
+        """Return the present message of a latched topic, for a late joiner."""
         version = offer.topic.version() if offer.topic.version is not None else None
         if offer.latched is None or version is None or offer.latched[0] != version:
             offer.latched = (
@@ -439,7 +452,7 @@ class RosGraph:
     # -- description
 
     def describe(self) -> Iterable[tuple[str, str, str, str]]:
-        """Yield kind, name, type and description of everything that is offered."""
+        """Yield kind, name, type and description of each offer."""
         self._sync()
         for member in (self._world, *self._members.values()):
             yield from (

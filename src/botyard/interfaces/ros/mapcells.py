@@ -1,5 +1,6 @@
-"""`MapCells`: the static map as an occupancy grid of bounded size for ROS; large maps
-are rasterised in the background.
+"""`MapCells`: the static map as an occupancy grid of bounded size for ROS.
+
+Large maps are rasterised in the background.
 """
 
 from __future__ import annotations
@@ -24,16 +25,18 @@ log = logging.getLogger("botyard.ros")
 CELL_SIZE: Final = 0.05
 """Edge of a cell, m; doubled until the grid has at most `MAX_CELLS`."""
 MAX_CELLS: Final = 16_000_000
-"""Most cells of the grid."""
+"""Limit of the cells of the grid."""
 INLINE_CELLS: Final = 1_000_000
-"""Maps with at most this many cells, and …"""
-INLINE_SHAPES: Final = 20_000
-"""… this many walls and points are rasterised at once; larger ones in the background.
+"""Limit of the cells of a map that is rasterised at once.
+
+Larger maps are rasterised in the background, so that no step is delayed.
 """
+INLINE_SHAPES: Final = 20_000
+"""Limit of the walls and points of a map that is rasterised at once."""
 
 
 class Job(Protocol):
-    """A job in a child process (`botyard.servers.jobs.child_jobs`)."""
+    """Job in a child process (`botyard.servers.jobs.child_jobs`)."""
 
     def run(self, kind: str, request: object, types: Any) -> Iterator[tuple[str, Any]]:
         """Start the job, and yield its messages."""
@@ -54,12 +57,12 @@ class MapCells:
     Parameters
     ----------
     sim : Simulation
-        The world, which has the map.
+        The simulation with the map.
     host : Host
         Runs background work.
     job : callable or None
-        Makes the child process for large maps, by the name of its module; None: a
-        thread of this process.
+        Creates the child process for large maps, from the name of its module; with None
+        a thread of this process does the work.
     """
 
     def __init__(
@@ -75,15 +78,17 @@ class MapCells:
 
     @property
     def version(self) -> int:
-        """Changes with the map, and when its grid is ready."""
+        """Version that changes with the map, and when its grid is ready."""
         return self._sim.feed.last(Subject.MAP, Subject.CELLS)
 
     def get(self) -> Raster | None:
-        """The grid, empty for an empty world; None while it is being computed, after
-        which `version` changes.
+        """Return the grid, empty for an empty world.
+
+        None means that the grid is being computed; `version` changes when it is ready.
         """
         revision = self._sim.feed.last(Subject.MAP)
         if revision != self._map:
+            # The result of an older map that is still in work is dropped in `_done`.
             self._map, self._raster, self._begun = revision, None, False
         if self._raster is None and not self._begun:
             self._begun = True
@@ -114,17 +119,19 @@ class MapCells:
     def _done(
         self, revision: int, made: Raster | None, error: Exception | None
     ) -> None:
-        if revision != self._map:  # the map has changed meanwhile
+        # The map has changed in the meantime.
+        if revision != self._map:
             return
         if made is None:
             log.warning(
                 "the map is not published as cells: %s",
                 error if isinstance(error, BotyardError) else repr(error),
             )
+            # An empty grid, so that the failed work is not tried again in every step.
             made = _empty()
         elif made.resolution > CELL_SIZE:
             log.warning(
-                "the map is so large that it is published in cells of %g m",
+                "the map is large: it is published with cells of %g m",
                 made.resolution,
             )
 
@@ -133,11 +140,12 @@ class MapCells:
 
 
 def _count(extent: tuple[float, float], cell: float) -> float:
+    # The border of the grid takes up to three more cells in each direction.
     return (extent[0] / cell + 3.0) * (extent[1] / cell + 3.0)
 
 
 def _cell(scene: Scene) -> float:
-    """Edge of a cell, m, such that the grid has at most `MAX_CELLS`."""
+    """Return the edge of a cell, m, with which the grid has at most `MAX_CELLS`."""
     size, cell = extent(scene), CELL_SIZE
     while _count(size, cell) > MAX_CELLS:
         cell *= 2.0
@@ -154,7 +162,7 @@ def _rasterise(scene: Scene, cell: float, job: Job | None) -> Raster:
     Raises
     ------
     BotyardError, ValueError
-        It failed.
+        The work failed.
     """
     if not is_drawn(scene):
         return _empty()
@@ -165,7 +173,7 @@ def _rasterise(scene: Scene, cell: float, job: Job | None) -> Raster:
         for _, body in job.run("rasterise", RasterRequest(scene, cell), rasterjob.TYPES)
     ]
     if len(answers) != 1:
-        raise WorldError("the child process that rasterises the map has not answered")
+        raise WorldError("the child process that rasterises the map sent no result")
     made: Raster = answers[0].raster
     return made
 

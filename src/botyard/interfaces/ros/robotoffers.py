@@ -1,6 +1,4 @@
-"""What a robot offers to ROS: its topics, the inputs that command it, its services and
-parameters.
-"""
+"""Offers of a robot to ROS: its topics, command inputs, services and parameters."""
 
 from __future__ import annotations
 
@@ -31,14 +29,22 @@ from botyard.sim.simulation import Robot
 
 
 class RobotOffers:
-    """Makes the nodes of robots."""
+    """Creates the nodes of robots."""
 
     def __init__(self, context: Context) -> None:
         self._c = context
 
     def member(self, robot: Robot, ros_name: str, alone: bool) -> Member:
-        """The node of a robot. `ros_name`: its unique name in ROS; `alone`: whether it
-        is the only one.
+        """Return the node of a robot.
+
+        Parameters
+        ----------
+        robot : Robot
+            The robot.
+        ros_name : str
+            Its unique name in ROS.
+        alone : bool
+            Whether it is the only robot.
         """
         names = names_of(ros_name, self._c.profile, alone)
         port = self._c.control.do(ROS, TakeRobot(robot=robot.name))
@@ -52,13 +58,13 @@ class RobotOffers:
         )
         offered = [*topics.topics(), *self._topics_for_views(topics)]
         for device, problem in topics.problems.items():
-            log.warning("%s: ROS does not show %s: %s", robot.name, device, problem)
+            log.warning("%s: %s has no ROS topics: %s", robot.name, device, problem)
 
         def conflict() -> None:
             others = [s for s in robot.clients if s != SOURCE]
             if others:
                 log.warning(
-                    "%s: ROS and %s command it at the same time; the last command counts",
+                    "%s: ROS and %s command the robot at the same time; the last command counts",
                     robot.name,
                     ", ".join(others),
                 )
@@ -111,12 +117,16 @@ class RobotOffers:
                 "motors on or off",
                 None,
             ),
-            ("set_pose", "geometry_msgs/PoseStamped", put, "put it there", Place),
+            (
+                "set_pose",
+                "geometry_msgs/PoseStamped",
+                put,
+                "place the robot there",
+                Place,
+            ),
         )
         if self._c.data.frames.is_localized:
-            estimate = (
-                "the robot believes to be there; --localization then errs by as much"
-            )
+            estimate = "set the estimated pose; --localization keeps the error"
             set_estimate = partial(self._set_estimate, topics)
             about += (
                 (
@@ -151,8 +161,9 @@ class RobotOffers:
             services.append(limits.service())
 
         if (
+            # Every node of ROS 2 has parameters.
             names.node != self._c.profile.world_node
-        ):  # every node of ROS 2 has parameters
+        ):
             services += Parameters(
                 names.node, self._c.types, partial(self._c.parameters, limits)
             ).services()
@@ -171,9 +182,10 @@ class RobotOffers:
         )
 
     def _device_inputs(self, robot: Robot, names: Names) -> Iterable[Input]:
-        """Topics by which actuators are commanded."""
+        """Yield the topics that command actuators."""
         for device, reader in robot.devices.items():
             for command in reader.kind.commands:
+                # Some profiles copy a certain robot, which has no such topic.
                 if names.profile.name in command.profiles:
                     about = f"{command.about or command.name}{f', {command.unit}' if command.unit else ''}"
                     take = partial(self._command, robot.name, device, command.name)
@@ -200,9 +212,7 @@ class RobotOffers:
         )
 
     def _topics_for_views(self, topics: RobotTopics) -> list[Topic]:
-        """What programs need to show a robot and to steer by its map, beside its own
-        topics.
-        """
+        """Return the topics that visualisers and navigation need in addition."""
         names, found = topics.names, []
         if names.profile.has_own_tf:
             found += Transforms(
@@ -216,7 +226,7 @@ class RobotOffers:
         return found
 
     def _set_estimate(self, topics: RobotTopics, message: Any) -> None:
-        """An estimate of the pose by another program (``initialpose``)."""
+        """Take a pose estimate of another program (``initialpose``)."""
         place, frame = message.pose.pose, str(message.header.frame_id)
         pose = Pose(
             float(place.position.x), float(place.position.y), yaw_of(place.orientation)

@@ -1,8 +1,8 @@
-"""`Rosbridge`: the graph's topics and services for clients of the rosbridge protocol,
-and what clients publish and offer for each other.
+"""`Rosbridge`: topics and services of the graph for clients of the rosbridge protocol.
 
-It is one transport of the graph for all clients. Each client is a `RosbridgeSession` on
-the WebSocket pump of `botyard.servers`.
+It is one transport of the graph for all clients, and also passes on topics, services
+and actions from client to client. Each client is a `RosbridgeSession` on the WebSocket
+pump of `botyard.servers`.
 """
 
 from __future__ import annotations
@@ -38,53 +38,55 @@ from botyard.protocols.rosbridge.values import Values
 from botyard.protocols.shares import Account, Shares, cost
 
 MAX_ADVERTISED: Final = 1000
-"""Most topics that a client advertises."""
+"""Limit of the topics that a client advertises."""
 MAX_OFFERED: Final = 100
-"""Most services that a client offers."""
+"""Limit of the services that a client offers."""
 MAX_REQUESTS: Final = 1000
-"""Most calls that a client which offers services has not answered yet."""
+"""Limit of the unanswered calls at the services of one client."""
 RELAY_QUEUE: Final = 10
 """Queue length of a slow subscriber for messages of other clients."""
 JSON_GROWTH: Final = 4
-"""JSON text is at most about this many times as long as the message's CDR; longer ones
-than so many limits are refused unread.
+"""Largest ratio of a message's JSON text to its CDR, approximately.
+
+A text that is longer than this multiple of the CDR limit is refused unread.
 """
 
 CLIENTS: Final = "/rosbridge_websocket"
-"""Node of what clients publish, subscribe to and offer: that of rosbridge_server."""
+"""Node of the clients' topics and services, as in rosbridge_server."""
 
 log = logging.getLogger("botyard.ros")
 
 
 def resolved(name: str) -> str:
-    """The absolute name of a topic or service: clients may leave out the slash in
-    front.
+    """Return the absolute name of a topic or service.
+
+    Clients may leave out the leading slash.
     """
     return name if name.startswith("/") else f"/{name}"
 
 
 class Reader(Protocol):
-    """Who gets the messages of a topic: a session, or what waits for feedback."""
+    """Reader of a topic: a session, or the goals that wait for feedback."""
 
     def deliver(
         self, topic: str, message: Outgoing, *, latched: bool, queue: int
     ) -> None:
-        """Take a message, of the topic's name that was subscribed to."""
+        """Take a message of the topic, by the name used in the subscription."""
         ...
 
 
 class Channel:
-    """A topic, as long as anybody has something to do with it.
+    """Topic with at least one publisher or subscriber.
 
     Attributes
     ----------
     type_name : str
-        ROS 2's name of its type; empty if nobody has said it yet. The simulator may
-        listen to messages of further types.
+        ROS 2 name of its type; empty while it is unknown. The simulator may subscribe
+        to messages of further types.
     readers : dict
-        Sessions that subscribe to it, and the names by which they do.
+        Sessions that subscribe to it, with the names that they use.
     writers : dict
-        Sessions that advertise it, and the types that they say.
+        Sessions that advertise it, with the types that they name.
     """
 
     def __init__(self, name: str) -> None:
@@ -97,7 +99,7 @@ class Channel:
 
     @property
     def is_known(self) -> bool:
-        """Whether somebody publishes it, or the simulator listens to it."""
+        """Whether it has a publisher, or the simulator subscribes to it."""
         return bool(self.publications or self.inputs or self.writers)
 
     @property
@@ -109,11 +111,11 @@ class Channel:
 
     @property
     def subscribers(self) -> list[str]:
-        """Nodes that listen to it."""
+        """Nodes that subscribe to it."""
         return [one.node for one in self.inputs] + ([CLIENTS] if self.readers else [])
 
     def changed(self) -> None:
-        """It has got or lost a reader."""
+        """Notify the publishers of a new or lost reader."""
         for publication in self.publications:
             publication.changed()
 
@@ -121,12 +123,13 @@ class Channel:
         self, message: Outgoing, *, latched: bool = False, queue: int = RELAY_QUEUE
     ) -> None:
         """Send a message to all readers."""
+        # A copy, because a client that is too slow may be dropped in the loop.
         for reader, name in tuple(self.readers):
             reader.deliver(name, message, latched=latched, queue=queue)
 
 
 class _Publication:
-    """A topic of the graph, see `botyard.interfaces.ros.transport.Publication`."""
+    """Topic of the graph; see `botyard.interfaces.ros.transport.Publication`."""
 
     replays_latched = True
 
@@ -145,7 +148,7 @@ class _Publication:
         self._fresh = fresh
         self._type = full(topic.type_name)
         self._last: tuple[EncodedMessage, Outgoing] | None = None
-        """The last message of a latched topic, which all new subscribers get."""
+        """Last message of a latched topic, which all new subscribers get."""
         self.channel = bridge.channel(topic.name)
         self.channel.type_name = self._type
         self.channel.publications.append(self)
@@ -162,7 +165,7 @@ class _Publication:
         )
 
     def welcome(self, client: Reader, name: str) -> None:
-        """A subscriber is there: it gets the last message of a latched topic."""
+        """Send the last message of a latched topic to a new subscriber."""
         last = self._fresh() if self.topic.latched else None
         if last is not None:
             client.deliver(
@@ -173,6 +176,7 @@ class _Publication:
         if self._last is not None and self._last[0] is message:
             return self._last[1]
         values = self._bridge.values
+        # Lambdas, because a subscriber may need the values, the CDR, or both.
         made = Outgoing(
             lambda: values.plain(message.message, self._type),
             lambda: message.cdr,
@@ -189,7 +193,7 @@ class _Publication:
 
 
 class _Listening:
-    """An input of the graph."""
+    """Input of the graph."""
 
     def __init__(self, bridge: Rosbridge, node: str, entry: Input) -> None:
         self._bridge = bridge
@@ -207,7 +211,7 @@ class _Listening:
 
 
 class _Serving:
-    """A service of the graph."""
+    """Service of the graph."""
 
     def __init__(self, bridge: Rosbridge, node: str, service: Service) -> None:
         self._bridge = bridge
@@ -230,12 +234,13 @@ class _Serving:
 
     def close(self) -> None:
         """Close the service."""
+        # Another robot may have got the name, and thus the service, in the meantime.
         if self._bridge.services.get(self.service.name) is self:
             del self._bridge.services[self.service.name]
 
 
 class _Offered:
-    """A service of a client."""
+    """Service of a client."""
 
     def __init__(self, client: RosbridgeSession, name: str, type_name: str) -> None:
         self.client, self.name, self.type_name = client, name, type_name
@@ -243,16 +248,16 @@ class _Offered:
 
 
 class Rosbridge:
-    """The transport, and the `Bus` of all sessions.
+    """Transport of the graph, and the `Bus` of all rosbridge sessions.
 
     Parameters
     ----------
     types : Types
         Message types.
     stamp : callable
-        The present time of ROS.
+        Returns the present ROS time.
     clock : callable
-        Wall time, s: that of the sessions' event loop.
+        Returns the wall time of the sessions' event loop, s.
     """
 
     wire = "cdr"
@@ -279,10 +284,12 @@ class Rosbridge:
         self._actions = ClientActions()
         types.fields(
             "std_msgs/Header"
-        )  # reads the types of ROS 2 now, which takes half a second, not when the first client comes
+            # Reads the types of ROS 2 now, which takes 0.5 s, and not when the first client
+            # connects.
+        )
 
     def session(self, door: Door) -> RosbridgeSession:
-        """Make the session of a client."""
+        """Create the session of a client."""
         account = Account(self._shares, door.source, MAX_KEPT)
         return RosbridgeSession(
             self, self._clock, door.wake, door.warn, account, door.source
@@ -301,40 +308,41 @@ class Rosbridge:
         return _Publication(self, node, topic, fresh, changed)
 
     def listen(self, node: str, entry: Input) -> _Listening:
-        """Listen to a topic."""
+        """Subscribe to a topic."""
         return _Listening(self, node, entry)
 
     def serve(self, node: str, service: Service) -> _Serving:
-        """Serve."""
+        """Offer a service."""
         made = self.services[service.name] = _Serving(self, node, service)
         return made
 
     # -- topics of sessions
 
     def channel(self, name: str) -> Channel:
-        """The channel of an absolute name, made if there is none."""
+        """Return the channel of an absolute name, created if needed."""
         found = self.channels.get(name)
         if found is None:
             found = self.channels[name] = Channel(name)
         return found
 
     def remove_unused(self, channel: Channel) -> None:
-        """Forget a channel that nobody has anything to do with any more."""
+        """Remove a channel without publishers and subscribers."""
         if not channel.is_known and not channel.readers:
             self.channels.pop(channel.name, None)
 
     def _typed(
         self, name: str, type_name: str, *, publishes: bool = False
     ) -> tuple[Channel, str]:
-        """A channel for a client, and the type of its messages there.
+        """Return a channel for a client, and the type of its messages there.
 
         Raises
         ------
         PeerError
-            There is no such type, it is another one, or nobody says it.
+            The type does not exist, is a different one, or is unknown.
         """
         found = self.channels.get(resolved(name))
         kind = full(type_name) if type_name else ""
+        # Looks up the type, which fails if there is none.
         if kind:
             self.values.fields(kind)
         if found is not None and found.type_name:
@@ -349,7 +357,7 @@ class Rosbridge:
 
         if not kind:
             raise PeerError(
-                f'rosbridge: nobody publishes "{shown(name, MAX_TEXT)}": without its type it cannot be subscribed to'
+                f'rosbridge: "{shown(name, MAX_TEXT)}" has no publisher: expected its type, found none'
             )
 
         found = self.channel(resolved(name))
@@ -357,7 +365,7 @@ class Rosbridge:
         return found, kind
 
     def subscribe(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Subscribe a client to a topic; see `botyard.protocols.rosbridge.session.Bus`."""
         channel, _ = self._typed(topic, type_name)
         channel.readers[client, topic] = None
         channel.changed()
@@ -365,13 +373,14 @@ class Rosbridge:
             publication.welcome(client, topic)
 
     def unsubscribe(self, client: RosbridgeSession, topic: str) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """End a subscription; see `botyard.protocols.rosbridge.session.Bus`."""
         self.unread(topic, client)
 
     def register_publisher(
         self, client: RosbridgeSession, topic: str, type_name: str
     ) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Advertise a topic; see `botyard.protocols.rosbridge.session.Bus`."""
+        # Advertising again, for example with another type, is always possible.
         advertised = {c.name for c in self.channels.values() if client in c.writers}
         if len(advertised - {resolved(topic)}) >= MAX_ADVERTISED:
             raise PeerError(
@@ -381,6 +390,8 @@ class Rosbridge:
         channel, kind = self._typed(topic, type_name, publishes=True)
         try:
             client.keep(cost(channel.name, kind))
+        # The channel may have been created just for this client, which has no memory
+        # left for it.
         except PeerError:
             self.remove_unused(channel)
             raise
@@ -389,7 +400,7 @@ class Rosbridge:
         channel.writers[client] = kind
 
     def unregister_publisher(self, client: RosbridgeSession, topic: str) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Unadvertise a topic; see `botyard.protocols.rosbridge.session.Bus`."""
         channel = self.channels.get(resolved(topic))
         if channel is not None:
             self._forget_writer(channel, client)
@@ -403,16 +414,17 @@ class Rosbridge:
     def publish(
         self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int
     ) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Publish a message; see `botyard.protocols.rosbridge.session.Bus`."""
         channel = self.channels.get(resolved(topic))
         if channel is None or not channel.is_known:
             raise PeerError(
-                f'rosbridge: "{shown(topic, MAX_TEXT)}" is not advertised, and nobody listens to it'
+                f'rosbridge: "{shown(topic, MAX_TEXT)}" is not advertised and has no subscriber'
             )
 
+        # Checked before the message is made, which costs much more than its text.
         if any(size > JSON_GROWTH * one.entry.limit for one in channel.inputs):
             raise PeerError(
-                f"rosbridge: {channel.name}: a message of {size} bytes is too long"
+                f"rosbridge: {channel.name}: the message of {size} bytes is too long"
             )
 
         kind = channel.writers.get(client, channel.type_name)
@@ -441,41 +453,41 @@ class Rosbridge:
         size: int,
         answer: Answer,
     ) -> Callable[[], None]:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Call a service; see `botyard.protocols.rosbridge.session.Bus`."""
         name = resolved(service)
         if name.startswith(PREFIX):
             self._api.call(name, values, answer)
         elif (found := self.services.get(name)) is not None:
             if size > JSON_GROWTH * MAX_REQUEST:
                 raise PeerError(
-                    f"rosbridge: {name}: a request of {size} bytes is too long"
+                    f"rosbridge: {name}: the request of {size} bytes is too long"
                 )
 
             found.call(values, answer)
         elif (offered := self.offered.get(name)) is not None:
             return self._ask(client, offered, values, answer)
         else:
-            raise PeerError(
-                f'rosbridge: there is no service "{shown(service, MAX_TEXT)}"'
-            )
+            raise PeerError(f'rosbridge: no service "{shown(service, MAX_TEXT)}"')
 
         return lambda: None
 
     def _ask(
         self, caller: RosbridgeSession, offered: _Offered, values: Any, answer: Answer
     ) -> Callable[[], None]:
-        """Hand a call to the client that offers the service. Returns a function that
+        """Pass a call to the client that offers the service; return a function that
         abandons it.
         """
+        # Many clients together must not fill the buffers of one server.
         if (
             sum(one.client is offered.client for one, _ in self._requests.values())
             >= MAX_REQUESTS
         ):
             raise PeerError(
-                f"rosbridge: {offered.name}: {MAX_REQUESTS} calls are not answered yet"
+                f"rosbridge: {offered.name}: expected at most {MAX_REQUESTS} unanswered calls"
             )
 
         ident = f"{offered.name}:{next(self._numbers)}"
+        # Sent first: an error here must not leave a request behind.
         offered.client.request(
             ident, offered.name, {} if values is None else values, caller
         )
@@ -489,7 +501,7 @@ class Rosbridge:
     def register_service(
         self, client: RosbridgeSession, service: str, type_name: str
     ) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Offer a service of a client; see `botyard.protocols.rosbridge.session.Bus`."""
         name = resolved(service)
         other = self.offered.get(name)
         if (
@@ -498,7 +510,7 @@ class Rosbridge:
             or (other is not None and other.client is not client)
         ):
             raise PeerError(
-                f'rosbridge: somebody else offers the service "{shown(service, MAX_TEXT)}"'
+                f'rosbridge: another node offers the service "{shown(service, MAX_TEXT)}"'
             )
 
         if (
@@ -511,13 +523,15 @@ class Rosbridge:
             )
 
         made = _Offered(client, service, service_name(type_name))
+        # The new one is charged before the old one is released: at the limit nothing
+        # changes.
         client.keep(made.room)
         if other is not None:
             client.forget(other.room)
         self.offered[name] = made
 
     def unregister_service(self, client: RosbridgeSession, service: str) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Withdraw a client's service; see `botyard.protocols.rosbridge.session.Bus`."""
         found = self.offered.get(resolved(service))
         if found is not None and found.client is client:
             del self.offered[resolved(service)]
@@ -525,21 +539,23 @@ class Rosbridge:
             self._fail(lambda offered: offered is found)
 
     def _fail(self, concerns: Callable[[_Offered], bool]) -> None:
-        """Nobody answers these calls any more."""
+        """End the calls that lost their server."""
         for ident in [
             i for i, (offered, _) in self._requests.items() if concerns(offered)
         ]:
             offered, answer = self._requests.pop(ident)
-            answer(False, f"the service {shown(offered.name, MAX_TEXT)} has gone")
+            answer(
+                False, f"the service {shown(offered.name, MAX_TEXT)} no longer exists"
+            )
 
     def responded(
         self, client: RosbridgeSession, ident: str, is_good: bool, values: Any
     ) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Answer a call of a client; see `botyard.protocols.rosbridge.session.Bus`."""
         found = self._requests.get(ident)
         if found is None or found[0].client is not client:
             raise PeerError(
-                f'rosbridge: service_response: no call waits for an answer with the id "{shown(ident, MAX_TEXT)}"'
+                f'rosbridge: service_response: no waiting call has the id "{shown(ident, MAX_TEXT)}"'
             )
 
         del self._requests[ident]
@@ -548,7 +564,7 @@ class Rosbridge:
     # -- actions
 
     def send_goal(self, client: RosbridgeSession, wish: SendActionGoal) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Send a goal; see `botyard.protocols.rosbridge.session.Bus`."""
         name = resolved(wish.action)
         if name in self._actions.names:
             self._actions.send(client, wish, name)
@@ -556,30 +572,30 @@ class Rosbridge:
             self._goals.send(client, wish, name)
 
     def cancel_goal(self, client: RosbridgeSession, action: str, ident: Id) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Cancel a goal; see `botyard.protocols.rosbridge.session.Bus`."""
         if not self._actions.cancel(client, resolved(action), ident):
             self._goals.cancel(client, resolved(action), ident)
 
     def register_action(
         self, client: RosbridgeSession, action: str, type_name: str
     ) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Serve an action of a client; see `botyard.protocols.rosbridge.session.Bus`."""
         name = resolved(action)
         if name + SEND in self.services:
             raise PeerError(
-                f'rosbridge: somebody else serves the action "{shown(action, MAX_TEXT)}"'
+                f'rosbridge: another node serves the action "{shown(action, MAX_TEXT)}"'
             )
 
         self._actions.register(client, name, action, type_name)
 
     def unregister_action(self, client: RosbridgeSession, action: str) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Withdraw a client's action; see `botyard.protocols.rosbridge.session.Bus`."""
         self._actions.unregister(client, resolved(action))
 
     def publish_feedback(
         self, client: RosbridgeSession, ident: str, values: Any
     ) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Pass feedback of a goal; see `botyard.protocols.rosbridge.session.Bus`."""
         self._actions.feedback(client, ident, values)
 
     def end_goal(
@@ -590,18 +606,18 @@ class Rosbridge:
         values: Any,
         is_good: bool,
     ) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """End a goal; see `botyard.protocols.rosbridge.session.Bus`."""
         self._actions.ended(client, ident, status, values, is_good)
 
     def read(self, topic: str, reader: Reader) -> None:
-        """Deliver a topic of the graph to a reader, if there is one."""
+        """Deliver a topic of the graph to a reader, if the topic exists."""
         channel = self.channels.get(topic)
         if channel is not None:
             channel.readers[reader, topic] = None
             channel.changed()
 
     def unread(self, topic: str, reader: Reader) -> None:
-        """Stop delivering a topic."""
+        """Stop the delivery of a topic."""
         channel = self.channels.get(resolved(topic))
         if channel is not None:
             channel.readers.pop((reader, topic), None)
@@ -611,9 +627,12 @@ class Rosbridge:
     # -- the end
 
     def leave(self, client: RosbridgeSession) -> None:
-        """See `botyard.protocols.rosbridge.session.Bus`."""
+        """Release a client that has left; see
+        `botyard.protocols.rosbridge.session.Bus`.
+        """
         self._goals.leave(client)
         self._actions.leave(client)
+        # A copy, because unused channels are removed in the loop.
         for channel in tuple(self.channels.values()):
             mine = [key for key in channel.readers if key[0] is client]
             for key in mine:
@@ -635,11 +654,11 @@ class Rosbridge:
         return self._actions.names
 
     def all_topics(self) -> Iterator[Channel]:
-        """Every topic that somebody publishes or listens to."""
+        """Yield every topic with a known type."""
         return (channel for channel in self.channels.values() if channel.type_name)
 
     def all_services(self) -> Iterator[tuple[str, str, str]]:
-        """Name, type and node of every service."""
+        """Yield name, type and node of every service."""
         for name, one in self.services.items():
             yield name, one.type_name, one.node
         for name, other in self.offered.items():

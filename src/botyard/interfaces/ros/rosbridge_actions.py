@@ -259,9 +259,7 @@ class ClientActions:
         ]:
             # A server that does not read learns from the goal's result that no client
             # waits for it.
-            with contextlib.suppress(
-                PeerError
-            ):  # its server does not read, and learns from the goal's result that nobody waits
+            with contextlib.suppress(PeerError):
                 self._cancel(ident)
 
             self._forget(ident)

@@ -1,5 +1,6 @@
-"""simulation_interfaces, ROS 2's standard for simulators: its services and its action,
-by the control surface.
+"""simulation_interfaces, ROS 2's standard for simulators: its services and its action.
+
+They use the control surface.
 """
 
 from __future__ import annotations
@@ -74,12 +75,13 @@ OPERATIONS: Final[Mapping[str, type[Operation[Any]]]] = {
     "StepSimulation": StepNow,
     "UnloadWorld": UnloadWorld,
 }
-"""Main operation of each service that changes something; read-only callers are not
-offered it.
+"""Main operation of each service that changes the simulation.
+
+Read-only callers are not offered these services.
 """
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    name: "not in the standard; the simulator's own services, topics and AMBF's "
-    "have what ROS programs need of it"
+    name: "not in the standard; the simulator's own services and topics, and AMBF's, "
+    "cover it for ROS programs"
     for name in (
         "AddRobots",
         "ClearMap",
@@ -123,15 +125,15 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
 """Operations without a service in simulation_interfaces."""
 CUSTOM_INFO: Final = (
     f"models and maps by name, as {SCHEME}p3dx; the world is flat: heights are "
-    "not looked at; accelerations are told as zero; "
-    "robots of the command line stay when worlds come and go; time never goes back"
+    "ignored; accelerations are reported as zero; "
+    "robots of the command line stay when the world changes; time never goes back"
 )
 
 Answer = dict[str, Any]
 
 
 def _code(error: BotyardError) -> Code:
-    """Result code of an error."""
+    """Return the result code of an error."""
     if isinstance(error, NotNowError):
         return Code.INCORRECT_STATE
     return (
@@ -140,7 +142,7 @@ def _code(error: BotyardError) -> Code:
 
 
 class RosSimulator:
-    """The services and the action of simulation_interfaces.
+    """Services and action of simulation_interfaces.
 
     Parameters
     ----------
@@ -177,56 +179,64 @@ class RosSimulator:
         self._worlds = Worlds(types, control, caller)
 
     def services(self) -> list[Service]:
-        """All services; they are offered to ROS 2 only."""
+        """Return all services; they are offered to ROS 2 only."""
         entities, spawning, worlds = self._entities, self._spawning, self._worlds
         known = entities.known
         serving: list[tuple[str, Callable[[Any], Answer | Future[Answer]], str]] = [
             (
                 "GetSimulatorFeatures",
                 self._features,
-                "what of simulation_interfaces can be asked for",
+                "supported features of simulation_interfaces",
             ),
             (
                 "GetEntities",
                 lambda r: {"entities": entities.filtered(r.filters)},
-                "names of robots and things",
+                "names of robots and objects",
             ),
-            ("GetEntitiesStates", self._states, "where they are"),
+            (
+                "GetEntitiesStates",
+                self._states,
+                "poses and velocities of robots and objects",
+            ),
             (
                 "GetEntityState",
                 lambda r: {"state": entities.state(known(r.entity))},
-                "where one is",
+                "pose and velocity of one",
             ),
             (
                 "SetEntityState",
                 self._set_state,
-                "put one somewhere, and give it a velocity",
+                "set the pose and the velocity of one",
             ),
             (
                 "GetEntityInfo",
                 lambda r: {"info": entities.info(known(r.entity))},
-                "what one is",
+                "category, description and tags of one",
             ),
-            ("SetEntityInfo", self._set_info, "category, description and tags of one"),
+            (
+                "SetEntityInfo",
+                self._set_info,
+                "set category, description and tags of one",
+            ),
             (
                 "GetEntityBounds",
                 lambda r: {"bounds": entities.bounds(known(r.entity))},
-                "how large one is",
+                "bounding box of one",
             ),
             ("GetNamedPoses", self._poses, "goals, docks and homes of the map"),
             (
                 "GetNamedPoseBounds",
                 self._pose_bounds,
-                "how large one of them is: they are points, and have no bounds",
+                "bounds of a named pose: always empty, since poses are points",
             ),
             ("GetSpawnables", spawning.spawnables, "models of robots"),
-            ("SpawnEntity", spawning.spawn, "another robot"),
+            ("SpawnEntity", spawning.spawn, "add a robot"),
             (
                 "SpawnEntities",
                 spawning.spawn_many,
-                "other robots; each has a result of its own",
+                "add robots, with one result for each",
             ),
-            ("DeleteEntity", self._delete, "take one away"),
+            ("DeleteEntity", self._delete, "remove one"),
             (
                 "GetAvailableWorlds",
                 worlds.available,
@@ -236,26 +246,30 @@ class RosSimulator:
             (
                 "LoadWorld",
                 worlds.load,
-                "another map or world, by name or from the text of its file; "
-                "then time stands still",
+                "load a map or world, by name or from the text of its file; "
+                "pauses the simulation",
             ),
-            ("UnloadWorld", worlds.unload, "no map any more"),
-            ("GetSimulationState", self._time, "whether time goes on"),
+            ("UnloadWorld", worlds.unload, "remove the map"),
+            (
+                "GetSimulationState",
+                self._time,
+                "whether the simulation is running, paused or stopped",
+            ),
             (
                 "SetSimulationState",
                 self._set_time,
-                "let time go on or stand still, stop, or (with "
-                "`--allow-client-exit`) end the program",
+                "run, pause or stop the simulation, or (with "
+                "`--allow-client-exit`) exit the program",
             ),
             (
                 "StepSimulation",
                 self._step,
-                "so many steps while time stands still; answers when they are done",
+                "run a number of steps while paused; answers after the last",
             ),
             (
                 "ResetSimulation",
                 self._reset,
-                "robots back to their starts, spawned ones away",
+                "return robots to their start poses, and remove spawned ones",
             ),
         ]
         return [self._service(*entry) for entry in serving]
@@ -263,9 +277,10 @@ class RosSimulator:
     def _service(
         self, name: str, answer: Callable[[Any], Answer | Future[Answer]], about: str
     ) -> Service:
+        # The service's name in the standard: its type in snake case.
         path = re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
         response = f"{PACKAGE}/srv/{name}_Response"
-        # its response has no result field
+        # The response of this service has no result field.
         plain = name == "GetSimulatorFeatures"
 
         def respond(act: Callable[[], Any]) -> Any:
@@ -273,6 +288,8 @@ class RosSimulator:
             try:
                 found = act()
                 if isinstance(found, Future):
+                    # A result that is there already is returned at once, for transports
+                    # that answer in the same call.
                     return (
                         respond(found.result)
                         if found.done()
@@ -305,14 +322,14 @@ class RosSimulator:
     def action(
         self, clock: Callable[[], float], defer: Callable[[Callable[[], None]], object]
     ) -> ActionServer:
-        """The action SimulateSteps.
+        """Return the server of the action SimulateSteps.
 
         Parameters
         ----------
         clock : callable
-            Wall time, s.
+            Returns the wall time, s.
         defer : callable
-            Calls a function soon, when the present request has been answered.
+            Calls a function soon, after the present request has been answered.
         """
         return ActionServer(
             f"{self._node}/simulate_steps",
@@ -322,7 +339,7 @@ class RosSimulator:
             stamp=self._stamp,
             clock=clock,
             defer=defer,
-            about="so many steps while time stands still; tells of each",
+            about="run a number of steps while paused; reports each",
             operation=StepNow,
             unbegun=lambda: {"result": self._result(Code.OK, "")},
         )
@@ -343,7 +360,8 @@ class RosSimulator:
         name, state = self._entities.known(request.entity), request.state
         twist, acceleration = state.twist, state.acceleration
         pose = None
-        if getattr(request, "set_pose", True):  # 1.x has no choice
+        # Version 1.x always sets the pose.
+        if getattr(request, "set_pose", True):
             pose = wanted_pose(state.header, state.pose, Code.STATE_INVALID_POSE)
         wanted = None
         if getattr(request, "set_twist", True):
@@ -358,10 +376,12 @@ class RosSimulator:
             for a in "xyz"
         )
         accelerates = accelerates and bool(getattr(request, "set_acceleration", True))
+        # The standard demands an error for static entities; for others the request
+        # succeeds with a remark.
         if accelerates and not self._control.is_movable(name):
             raise Refused(
                 Code.OPERATION_FAILED,
-                f"{shown(name)} is static, and has no acceleration",
+                f"{shown(name)} is static: its acceleration cannot be set",
             )
 
         try:
@@ -369,7 +389,7 @@ class RosSimulator:
         except CommandError as error:
             raise Refused(Code.STATE_INVALID_POSE, str(error)) from None
 
-        return {"remark": "accelerations are not set"} if accelerates else {}
+        return {"remark": "accelerations are ignored"} if accelerates else {}
 
     def _set_info(self, request: Any) -> Answer:
         name, info = self._entities.known(request.entity), request.info
@@ -392,7 +412,8 @@ class RosSimulator:
     def _poses(self, request: Any) -> Answer:
         if len(request.tags.tags) > MAX_LISTED:
             raise Refused(
-                Code.OPERATION_FAILED, f"tags: at most {MAX_LISTED} are taken"
+                Code.OPERATION_FAILED,
+                f"tags: expected at most {MAX_LISTED}, found {len(request.tags.tags)}",
             )
 
         poses = [
@@ -412,9 +433,7 @@ class RosSimulator:
         if str(request.name) not in {
             shown(place.name) for place in self._sim.scene.places
         }:
-            raise Refused(
-                Code.NOT_FOUND, f'there is no named pose "{shown(request.name)}"'
-            )
+            raise Refused(Code.NOT_FOUND, f'no named pose "{shown(request.name)}"')
 
         return {"bounds": self._make("Bounds", type=int(Shape.EMPTY), points=[])}
 
@@ -436,7 +455,7 @@ class RosSimulator:
         )
 
     def _check_world(self) -> None:
-        """Refuse what cannot be done without a world."""
+        """Raise Refused if no world is loaded."""
         if self._present in (Time.NO_WORLD, Time.LOADING_WORLD):
             text = (
                 "no world is loaded"
@@ -471,7 +490,7 @@ class RosSimulator:
         self._check_world()
         if wanted == self._present:
             raise Refused(
-                Code.ALREADY_IN_TARGET_STATE, "the simulation is in that state already"
+                Code.ALREADY_IN_TARGET_STATE, "the simulation is already in that state"
             )
 
         self._control.do(self._caller, operations[Time(wanted)]())
@@ -494,11 +513,12 @@ class RosSimulator:
         )
 
     def _simulate(self, goal: Goal) -> None:
-        """Carry out a goal of SimulateSteps."""
+        """Execute a goal of SimulateSteps."""
         total = int(goal.request.steps)
 
         def progress(left: int) -> bool:
             goal.feedback(completed_steps=total - left, remaining_steps=left)
+            # The result ends the steps early when the goal is cancelled.
             return not goal.is_canceling
 
         def over(made: Future[None]) -> None:
@@ -528,8 +548,9 @@ class RosSimulator:
         scope = int(request.scope) or SCOPE_ALL
         if scope == SCOPE_ALL:
             self._control.do(self._caller, Reset(spawned=True))
-            return {"remark": "simulated time goes on: it never goes back"}
+            return {"remark": "simulated time continues: it never goes back"}
 
+        # Time that goes back would confuse tf and every other ROS node.
         if scope & SCOPE_TIME:
             raise Refused(Code.FEATURE_UNSUPPORTED, "simulated time never goes back")
         if scope & ~(SCOPE_STATE | SCOPE_SPAWNED):
@@ -547,6 +568,7 @@ class RosSimulator:
         return {}
 
     def _features(self, _request: Any) -> Answer:
+        # Read-only callers see only the features that they can use.
         may_change = self._control.allows(self._caller, Level.CHANGE)
         features = self._make(
             "SimulatorFeatures",
@@ -560,8 +582,9 @@ class RosSimulator:
 
 
 def with_steps(act: Callable[[], Any]) -> Any:
-    """Call a function; that time goes on is `Code.OPERATION_FAILED` for steps, as the
-    package says.
+    """Call a function; a running simulation gives `Code.OPERATION_FAILED`.
+
+    The standard demands this code for steps, instead of the code for a wrong state.
     """
     try:
         return act()

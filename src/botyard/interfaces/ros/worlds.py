@@ -121,7 +121,7 @@ class Worlds:
             request,
             "world_resource",
             request,
-        )  # 1.x has the fields of the resource in the request
+        )
         uri, text = str(resource.uri), str(resource.resource_string)
         name, data = _map_name(uri), None
         if not uri:
