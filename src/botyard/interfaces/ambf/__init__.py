@@ -1,5 +1,6 @@
-"""AMBF interface: the world and its bodies as AMBF objects with State and Command
-topics, and stepping by a client (lockstep).
+"""AMBF interface: the world and its bodies as AMBF objects.
+
+Each object has State and Command topics. A client may step the world (lockstep).
 """
 
 from botyard.interfaces.ambf.ambf import Ambf

@@ -1,4 +1,4 @@
-"""`Channel`: the State and Command topics of one object, on all transports."""
+"""`Channel`: State and Command topics of one object, on all transports."""
 
 from __future__ import annotations
 
@@ -27,25 +27,24 @@ log = logging.getLogger("botyard.ambf")
 
 
 class Channel:
-    """Publishes states and receives commands of one object.
+    """Publishes the states and receives the commands of one object.
 
     Parameters
     ----------
     path : str
         Namespace and name.
     state, command : str
-        Names of the messages' types, without the package.
+        Names of the message types, without the package.
     make : callable
         Makes the state message.
     take : callable
-        Carries out a command.
+        Executes a command.
     pace : Pace, optional
         Rate of the states, and watchdog of the commands.
     quick : callable, optional
         Encodes the state in a wire format directly, without a message object.
     wanted : callable
-        Called with True when the first subscriber has come, with False when the last
-        one has gone.
+        Called with True for the first subscriber, and with False after the last one.
     """
 
     def __init__(

@@ -1,5 +1,7 @@
-"""Joints in AMBF's states and commands: those of description files, wheels of robots,
-paddles and lift of grippers.
+"""Joints in AMBF's states and commands.
+
+They are joints of description files, wheels of robots, and paddles and lift of
+grippers.
 """
 
 from __future__ import annotations
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
     from botyard.sim.simulation import Robot
 
 WHEEL_POSITION_GAIN: Final = 5.0
-"""Proportional gain of position commands of a wheel: turn rate per rad of error, 1/s.
-"""
+"""Proportional gain of a wheel's position commands: turn rate per rad of error, 1/s."""
 
 
 class JointView(Protocol):
@@ -35,7 +36,7 @@ class JointView(Protocol):
 
     @property
     def child(self) -> str:
-        """Name of the body that it moves."""
+        """Name of the body that the joint moves."""
         ...
 
     def read(self) -> tuple[float, float, float]:
@@ -52,7 +53,7 @@ class JointView(Protocol):
 
 
 class FreeJoint:
-    """A joint of a description file."""
+    """Joint of a description file."""
 
     def __init__(self, joint: Joint) -> None:
         self.joint = joint
@@ -60,20 +61,20 @@ class FreeJoint:
         self.child = joint.spec.child
 
     def read(self) -> tuple[float, float, float]:
-        """See `JointView`."""
+        """Return position, velocity and effort; see `JointView`."""
         return self.joint.position, self.joint.velocity, self.joint.effort
 
     def command(self, kind: JointCommand, value: float) -> None:
-        """See `JointView`."""
+        """Command the joint; see `JointView`."""
         self.joint.command(kind, value)
 
     def cease(self) -> None:
-        """See `JointView`: zero effort."""
+        """End the command by zero effort; see `JointView`."""
         self.joint.command(JointCommand.EFFORT, 0.0)
 
 
 class RobotWithJoints(Protocol):
-    """What joints use of their robot's body
+    """Parts of a robot's body that joints use
     (`botyard.interfaces.ambf.bodies.RobotBody`).
     """
 
@@ -83,19 +84,19 @@ class RobotWithJoints(Protocol):
 
     @property
     def mass(self) -> DynamicsSpec | None:
-        """Mass and friction; None if it is kinematic."""
+        """Mass and friction; None for a kinematic robot."""
         ...
 
     def pose(self) -> Pose:
-        """Pose in the world, m, m, rad."""
+        """Return the pose in the world, m, m, rad."""
         ...
 
     def path(self) -> tuple[float, float]:
-        """Distance travelled by odometry, m, and angle turned, rad."""
+        """Return the distance travelled by odometry, m, and the angle turned, rad."""
         ...
 
     def velocity(self) -> tuple[float, float, float]:
-        """Velocity in its own axes, m/s and rad/s."""
+        """Return the velocity in its own axes, m/s and rad/s."""
         ...
 
     def set_step_hook(self, key: str, act: Callable[[], None] | None) -> None:
@@ -127,7 +128,7 @@ class Wheels:
         return self._kinematics.wheel_rates(v, w)[index]
 
     def torque(self, index: int) -> float:
-        """Commanded torque of a wheel, N·m."""
+        """Return the commanded torque of a wheel, N·m."""
         command = self._commands[index]
         return (
             command[1]
@@ -142,7 +143,8 @@ class Wheels:
             and value == 0.0
             and self._commands[index] is None
         ):
-            # idle clients keep sending zero effort
+            # Idle clients keep sending zero effort, which must not take the robot from
+            # other clients.
             return
 
         self._commands[index] = kind, value
@@ -155,7 +157,7 @@ class Wheels:
             self._body.set_step_hook("wheels", None)
 
     def _act(self) -> None:
-        """Called before a step: drive the robot as its wheels are commanded."""
+        """Drive the robot as its wheels are commanded; called before a step."""
         body = self._body
         commands = [c or (JointCommand.VELOCITY, 0.0) for c in self._commands]
         if all(kind == JointCommand.EFFORT for kind, _ in commands):
@@ -170,6 +172,7 @@ class Wheels:
                 body.ambf.sim.push(body.body, along * c, along * s, torque, SOURCE)
 
             # efforts have no effect on a robot without mass
+            # Efforts have no effect on a robot without mass.
             return
 
         v, w = self._kinematics.body_velocity(
@@ -193,22 +196,23 @@ class Wheel:
         self.name, self.child = name, child
 
     def read(self) -> tuple[float, float, float]:
-        """See `JointView`."""
+        """Return angle, turn rate and torque; see `JointView`."""
         w = self._wheels
         return w.angle(self._index), w.speed(self._index), w.torque(self._index)
 
     def command(self, kind: JointCommand, value: float) -> None:
-        """See `JointView`."""
+        """Command the wheel; see `JointView`."""
         self._wheels.command(self._index, kind, value)
 
     def cease(self) -> None:
-        """See `JointView`."""
+        """End the commands of both wheels; see `JointView`."""
         self._wheels.cease()
 
 
 class GripperJoint:
-    """A paddle (m from the middle) or the lift (0 … 1) of a gripper:
-    position-controlled; the sign of other commands opens or closes it.
+    """Paddle (m from the middle) or lift (0 to 1) of a gripper.
+
+    It is position-controlled. The sign of other commands opens or closes it.
     """
 
     def __init__(self, gripper: Gripper, index: int) -> None:
@@ -217,12 +221,13 @@ class GripperJoint:
         self.child = self.name
 
     def read(self) -> tuple[float, float, float]:
-        """See `JointView`."""
+        """Return the position; velocity and effort are 0; see `JointView`."""
         return self._gripper.positions[self._index], 0.0, 0.0
 
     def command(self, kind: JointCommand, value: float) -> None:
-        """See `JointView`."""
+        """Command a position, or a direction; see `JointView`."""
         if kind != JointCommand.POSITION:
+            # Idle clients keep sending zero effort.
             if value == 0.0:
                 return
             value = math.inf if value > 0.0 else 0.0
@@ -232,7 +237,7 @@ class GripperJoint:
         self._gripper.move_to(*goals)
 
     def cease(self) -> None:
-        """See `JointView`: it stays where it is."""
+        """Do nothing: the joint stays at its position; see `JointView`."""
 
 
 def robot_joints(body: RobotWithJoints) -> list[JointView]:

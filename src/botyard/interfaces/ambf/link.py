@@ -1,7 +1,7 @@
-"""AMBF topics for clients without ROS: a topic transport over TCP (format:
-`botyard.protocols.ambf.link`).
+"""AMBF topics for clients without ROS: a topic transport over TCP.
 
-Each client is a session on the generic TCP pump (`botyard.servers.pump`).
+`botyard.protocols.ambf.link` defines the format. Each client is a session on the
+generic TCP pump (`botyard.servers.pump`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
 
 MAX_WAITING: Final = 1 << 20
-"""Back-pressure: while this many bytes of states are queued for a client, further ones
-are dropped.
+"""Limit of the bytes of states queued for a client (back-pressure).
+
+Further states are dropped.
 """
 
 
@@ -58,7 +59,8 @@ class _Subscription:
     def __init__(self, link: Link, number: int, entry: Input) -> None:
         self._link, self.number, self.input = link, number, entry
         self.last: tuple[bytes, Any] = (b"", None)
-        """Bytes and decoded form of the last message: clients repeat the same command.
+        """Bytes and decoded form of the last message, because clients repeat the same
+        command.
         """
 
     def close(self) -> None:
@@ -73,7 +75,7 @@ class LinkSession:
     link : Link
         The topics.
     door : Door
-        The session's access to the simulator.
+        Access to the simulator.
     """
 
     def __init__(self, link: Link, door: Door) -> None:
@@ -93,7 +95,8 @@ class LinkSession:
         try:
             for found in self._reader.receive(data):
                 self._link.received(self, found)
-                if self not in self._link.clients:  # it has been closed meanwhile
+                # A command may have closed the session.
+                if self not in self._link.clients:
                     return
         except PeerError as error:
             self.complain(f"{error}; the connection is closed")
@@ -103,23 +106,24 @@ class LinkSession:
         """Take the output: the list of topics if it has changed, and states."""
         if not self._knows_topics and not self.is_closed:
             self._knows_topics = True
+            # The list comes first: a client needs it to know the numbers in the states.
             self._out.insert(0, self._link.topics())
 
         out, self._out, self._waiting = self._out, [], 0
         return out[0] if len(out) == 1 else b"".join(out)
 
     def next_timer(self) -> float | None:
-        """There are no timers."""
+        """Return None: there are no timers."""
         return None
 
     def handle_timer(self, now: float) -> None:
-        """There are no timers."""
+        """Do nothing: there are no timers."""
 
     def on_snapshot(self, now: float) -> None:
-        """States are published at rates of their own."""
+        """Do nothing: states are published at their own rates."""
 
     def close(self) -> None:
-        """The connection has ended."""
+        """Release the session after its connection has ended."""
         if not self.is_closed:
             self.is_closed, self._out = True, []
             self._link.left(self)
@@ -129,13 +133,16 @@ class LinkSession:
     def send(self, data: bytes) -> None:
         """Queue a state, unless the client is slow to read."""
         if self._waiting < MAX_WAITING:
+            # The first state since the last output wakes the connection; later ones
+            # join it.
             if not self._out:
                 self._door.wake()
             self._out.append(data)
             self._waiting += len(data)
 
     def topics_changed(self) -> None:
-        """The list of topics has changed: send it again."""
+        """Send the changed list of topics again."""
+        # Several changes before the next output lead to one list.
         if self._knows_topics:
             self._knows_topics = False
             self._door.wake()
@@ -146,7 +153,7 @@ class LinkSession:
 
 
 class Link:
-    """The topics, and the clients that publish and subscribe to them.
+    """Topics, and the clients that publish and subscribe to them.
 
     Parameters
     ----------
@@ -168,7 +175,7 @@ class Link:
         self.clients: list[LinkSession] = []
 
     def session(self, door: Door) -> LinkSession:
-        """Make the session of a new client."""
+        """Create the session of a new client."""
         return LinkSession(self, door)
 
     # -- as a transport
@@ -202,7 +209,7 @@ class Link:
     # -- clients
 
     def topics(self) -> bytes:
-        """The frame with the list of topics, encoded once for all clients."""
+        """Return the frame with the list of topics, encoded once for all clients."""
         if self._topics:
             return self._topics
         found = [
@@ -217,7 +224,7 @@ class Link:
         return self._topics
 
     def _announce(self) -> None:
-        """The list of topics has changed: let all clients get it again."""
+        """Send the changed list of topics to all clients."""
         self._topics = b""
         for client in tuple(self.clients):
             client.topics_changed()
@@ -233,7 +240,9 @@ class Link:
         if found.kind is Kind.MESSAGE:
             subscription = self._subscriptions.get(found.number)
             if subscription is None:
-                return  # it has been removed meanwhile
+                # It was removed while the frame was on its way.
+                return
+            # Clients repeat the same command at high rates; only a new one is decoded.
             if found.data != subscription.last[0] or not found.data:
                 try:
                     subscription.last = (
@@ -264,7 +273,7 @@ class Link:
             )
 
     def left(self, client: LinkSession) -> None:
-        """A client has disconnected."""
+        """Release a client that has disconnected."""
         if client in self.clients:
             self.clients.remove(client)
         for publication in tuple(self._publications.values()):

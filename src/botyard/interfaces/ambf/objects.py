@@ -1,5 +1,6 @@
-"""`AmbfObject`: base class of AMBF objects, with a name, a channel, state messages, and
-a command time-out.
+"""`AmbfObject`: base class of AMBF objects.
+
+An object has a name, a channel, state messages and a command timeout.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from botyard.sim.journal import acting
 SOURCE: Final = "ambf"
 """Source of AMBF's commands."""
 AMBF: Final = Caller(SOURCE, Level.CHANGE, "AMBF", ignores_crowd_limit=False)
-"""Any client of AMBF: topics do not say which one published."""
+"""Caller for all AMBF clients, because topics do not identify the publisher."""
 DURING_STEPS: Final = replace(AMBF, settles=False)
-"""The same for operations within a step, during which the world cannot settle."""
+"""Caller for operations within a step, during which the world cannot settle."""
 COMPLAINT_INTERVAL_S: Final = 10.0
-"""The same complaint about commands is logged at most once in this time, s."""
+"""Interval in which the same complaint about commands is logged at most once, s."""
 MAX_COMPLAINTS: Final = 20
-"""Different complaints that are remembered for that."""
+"""Limit of the remembered complaints."""
 SAME_PLACE, SAME_TURN = 1e-5, 1e-4
 """Position commands that change less than this are ignored, m and rad (§6)."""
 
@@ -44,8 +45,8 @@ class AmbfObject:
     ambf : Surroundings
         The simulator's side.
     name : str
-        Its name; in topic names without blanks, and with underscores for characters
-        that ROS does not allow.
+        Name of the object. In topic names blanks are removed, and underscores replace
+        characters that ROS does not allow.
     kind : str
         Prefix of its message types, for example ``RigidBody``; the oldest generation
         has ``Object`` for all.
@@ -70,8 +71,9 @@ class AmbfObject:
         self.offer = offer
         self._complaints: dict[str, float] = {}
         self.published = 0
-        """Number of states in the ROS 1 format so far: the ``seq`` of their headers, by
-        which a subscriber detects lost messages.
+        """Number of states in the ROS 1 format so far.
+
+        It is the ``seq`` of their headers, by which a subscriber detects lost messages.
         """
         path = ambf.path(offer.namespace, graph_name(name.replace(" ", "")))
         self.channel = Channel(
@@ -96,31 +98,34 @@ class AmbfObject:
         raise NotImplementedError
 
     def take(self, message: Any) -> None:
-        """Carry out a command."""
+        """Execute a command."""
 
     def cease(self) -> None:
-        """End what was commanded: the command watchdog has expired, or all clients have
-        gone.
+        """End the present command.
+
+        Called when the command watchdog has expired, or all clients have left.
         """
 
     def wanted(self, on: bool) -> None:
-        """The state has got its first subscriber, or lost its last one."""
+        """Handle the first subscriber of the state, or the loss of the last one."""
 
     # -- common to all objects
 
     def _command(self, message: Any) -> None:
         denied = self.ambf.control.denial(AMBF, TakeBodies)
         if denied:
-            self.complain(f"commands are not obeyed: {denied}")
+            self.complain(f"commands are denied: {denied}")
             return
 
         self.channel.pace.command(self.ambf.now(), self.ambf.sim.time)
+        # The journal then shows AMBF as the source of all changes within.
         with acting(SOURCE):
             self.take(message)
 
     def place(self, body: str, pose: Pose, caller: Caller = AMBF) -> bool:
-        """Place a body through the control surface; a failure is logged. Returns
-        whether it was placed.
+        """Place a body through the control surface; return whether it was placed.
+
+        A failure is logged.
         """
         try:
             self.ambf.control.do(caller, Place(to=((body, pose),)))
@@ -131,13 +136,15 @@ class AmbfObject:
         return True
 
     def complain(self, text: str, about: str = "") -> None:
-        """Log a problem with a command at a limited rate: clients repeat their commands
-        hundreds of times a second.
+        """Log a problem with a command at a limited rate.
 
-        Texts with the same `about` count as repetitions; by default equal texts do.
+        Clients repeat their commands hundreds of times a second. Texts with the same
+        `about` count as repetitions; by default only equal texts do.
         """
         now = self.ambf.now()
         if now >= self._complaints.get(about or text, 0.0):
+            # A bound on memory: texts may hold numbers, so there is no end of different
+            # ones.
             if len(self._complaints) >= MAX_COMPLAINTS:
                 self._complaints.clear()
             self._complaints[about or text] = now + COMPLAINT_INTERVAL_S
@@ -154,11 +161,11 @@ class AmbfObject:
         if self.channel.pace.expired(now, self.ambf.stepped_time):
             self.cease()
 
-    # -- headers of states that are filled into templates; those of ROS 1 begin with
-    # ``seq``
+    # Headers of states that are filled into templates; a ROS 1 header starts with
+    # ``seq``.
 
     def begin(self, wire: str, stamp: Stamp) -> tuple[int, ...]:
-        """Numbers of the header, in the order of the wire format."""
+        """Return the numbers of the header, in the order of the wire format."""
         if wire != "ros1":
             return stamp.sec, stamp.nanosec
         self.published += 1
@@ -166,27 +173,29 @@ class AmbfObject:
 
     @staticmethod
     def beginning(wire: str) -> str:
-        """Format characters of these numbers, see
-        `botyard.protocols.ambf.template.Template`.
+        """Return the format characters of these numbers.
+
+        See `botyard.protocols.ambf.template.Template`.
         """
         return "III" if wire == "ros1" else "II"
 
     def header(self, begin: Sequence[Any]) -> Any:
-        """Make a header of these numbers."""
+        """Return a header of these numbers."""
         header = self.ambf.messages.header(Stamp(*begin[-2:]), "")
         if len(begin) == 3:
             header.seq = begin[0]
         return header
 
     def message(self, **fields: Any) -> Any:
-        """Make its state message of these fields and those common to all states."""
+        """Return the state message of these fields and the fields common to all states."""
         return self.ambf.types[f"ambf_msgs/{self.kind}State"](
             **self.ambf.identity(self.name), **fields
         )
 
     def plain(self, pose: Any, about: str = "", userdata: Any = ()) -> Any:
-        """Make its state message of the oldest generation, for objects without mass and
-        joints.
+        """Return the state message of the oldest generation.
+
+        It is for objects without mass and joints.
         """
         m, types = self.ambf.messages, self.ambf.types
         return self.message(
@@ -205,12 +214,12 @@ class AmbfObject:
 
 
 def parent_text(ambf: Surroundings, name: str) -> dict[str, Any]:
-    """Field with the name of the parent."""
+    """Return the field with the name of the parent."""
     return {"parent_name": ambf.types["std_msgs/String"](name)}
 
 
 def finite(*values: float) -> bool:
-    """Whether all values are finite."""
+    """Return whether all values are finite."""
     return all(map(math.isfinite, values))
 
 

@@ -1,5 +1,6 @@
-"""`Surroundings`: the simulator's side of AMBF objects: poses, topic names, messages,
-step hooks.
+"""`Surroundings`: the simulator's side of AMBF objects.
+
+It holds poses, topic names, messages and step hooks.
 """
 
 from __future__ import annotations
@@ -19,23 +20,25 @@ from botyard.sim.simulation import Simulation
 
 
 class Surroundings:
-    """What all AMBF objects share: the world and its control surface, topic names,
-    messages, functions called before steps.
+    """Shared parts of all AMBF objects.
+
+    They are the simulation and its control surface, topic names, messages, and
+    functions called before steps.
 
     Parameters
     ----------
     sim : Simulation
-        The world.
+        The simulation.
     control : Control
         The control surface.
     types, generation, prefix
         See `botyard.interfaces.ambf.ambf.Ambf`.
     rates : (low, high)
-        Lowest and highest rate of all states, Hz; None: those of each object.
+        Lowest and highest rate of all states, Hz; None for the rates of each object.
     """
 
     stepper: Caller
-    """Caller of lockstep operations: one for all clients, which topics do not
+    """Caller of lockstep operations; one for all clients, which topics do not
     distinguish.
     """
 
@@ -67,20 +70,21 @@ class Surroundings:
         self._begin = wall.monotonic()
 
     def now(self) -> float:
-        """Wall time since the start, s."""
+        """Return the wall time since the start, s."""
         return wall.monotonic() - self._begin
 
     @property
     def stepped_time(self) -> float | None:
-        """Simulated time, s, while a client steps the world; None: time passes by
+        """Simulated time while a client steps the world, s; None while time runs by
         itself.
         """
         raise NotImplementedError
 
     @property
     def numbers(self) -> tuple[list[list[float]], list[list[float]], Mapping[str, int]]:
-        """Poses and velocities of all bodies as lists, and the row of each body;
-        converted once for each snapshot.
+        """Poses and velocities of all bodies as lists, and the row of each body.
+
+        They are converted once for each snapshot.
         """
         snapshot = self.sim.snapshot
         if snapshot is not self._taken:
@@ -94,18 +98,21 @@ class Surroundings:
         return self._numbers
 
     def moment(self, stamp: Stamp) -> tuple[int, float, float]:
-        """Step number, wall time and simulated time, s; the same for all states of one
-        stamp.
+        """Return step number, wall time and simulated time, s.
+
+        The result is the same for all states of one stamp.
         """
         if stamp is not self._stamp:
             self._stamp = stamp
+            # AMBF's step number is a uint32, which wraps around.
             self._moment = self.sim.tick & 0xFFFFFFFF, self.now(), self.sim.time
 
         return self._moment
 
     def path(self, namespace: str, name: str) -> str:
-        """Reserve a unique topic prefix (before ``/State``); a number is appended if it
-        is taken (§3).
+        """Reserve a unique topic prefix (before ``/State``).
+
+        A number is appended if the prefix is taken (§3).
         """
         space = namespace if namespace.startswith("/") else f"{NAMESPACE}{namespace}"
         base = path = (
@@ -118,7 +125,7 @@ class Surroundings:
         return path
 
     def offer(self, namespace: str = NAMESPACE) -> Offer:
-        """Default offer of an object in a namespace."""
+        """Return the default offer of an object in a namespace."""
         return self.rated(Offer(namespace=namespace))
 
     def rated(self, offer: Offer) -> Offer:
@@ -138,12 +145,13 @@ class Surroundings:
             self._step_hooks[key] = act
 
     def has_step_hook(self, key: Hashable) -> bool:
-        """Whether a function is set, see `set_step_hook`."""
+        """Return whether a function is set; see `set_step_hook`."""
         return key in self._step_hooks
 
     def pose_of(self, name: str) -> Pose:
-        """Pose of a body in the world, also of the child of a joint; the origin for an
-        unknown name.
+        """Return the pose of a body, or of the child of a joint, in the world.
+
+        An unknown name gives the origin.
         """
         poses, _, rows = self.numbers
         row = rows.get(name)
@@ -152,6 +160,8 @@ class Surroundings:
         for joints in self.sim.joints.values():
             for joint in joints:
                 if joint.spec.child == name:
+                    # The child of a joint is no body of the engine: its pose follows
+                    # from its parent.
                     return compose(self.pose_of(joint.spec.parent), joint.pose)
 
         return Pose()
@@ -171,13 +181,13 @@ class Surroundings:
         return None
 
     def sensed_by(self, sensor: str) -> str | None:
-        """Name of the body that the first hitting ray of a sensor hits; None if there
-        is none.
+        """Return the body that the first hitting ray of a sensor hits; None if none
+        hits.
         """
         raise NotImplementedError
 
     def identity(self, name: str) -> dict[str, Any]:
-        """Fields with which the states of all objects begin."""
+        """Return the leading fields of the states of all objects."""
         text = self.types["std_msgs/String"]
         fields = {
             "header": self.messages.header(stamp_now(), ""),
@@ -190,7 +200,7 @@ class Surroundings:
 
 
 def stamp_now() -> Stamp:
-    """Stamp of the system time."""
+    """Return the stamp of the system time."""
     return Stamp.of_seconds(wall.time())
 
 

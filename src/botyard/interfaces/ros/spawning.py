@@ -1,5 +1,6 @@
-"""Spawning of simulation_interfaces: robots of the library's models, one by one or many
-in a request.
+"""Spawning of simulation_interfaces: robots of the library's models.
+
+A request spawns one robot or many.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _REASONS: Final[tuple[tuple[type[BotyardError], Code], ...]] = (
     (FormatError, Code.RESOURCE_PARSE_ERROR),
     (ModelError, Code.NOT_FOUND),
 )
-"""Result codes of errors of adding a robot."""
+"""Result codes of errors when a robot is added; the first class that matches holds."""
 
 Answer = dict[str, Any]
 
@@ -65,7 +66,7 @@ class Spawning:
     caller : Caller
         Caller of operations.
     entities : Entities
-        What there is.
+        The entities of the world.
     """
 
     def __init__(
@@ -75,15 +76,17 @@ class Spawning:
         self._control = control
         self._caller = caller
         self._entities = entities
+        # The versions of the standard differ in this field.
         self._has_resource = "entity_resource" in dict(
             types.fields(f"{PACKAGE}/Spawnable")
         )
 
     def spawnables(self, request: Any) -> Answer:
-        """GetSpawnables: models of robots."""
+        """Return the models of robots (GetSpawnables)."""
         found = []
         for name in model_names():
-            with suppress(BotyardError):  # skip invalid files of the user
+            # An invalid file of the user must not hide the other models.
+            with suppress(BotyardError):
                 fields = {
                     "description": name,
                     "spawn_bounds": self._entities.box(find_robot(name)),
@@ -100,7 +103,7 @@ class Spawning:
         return {"spawnables": found, "remark": other_sources(request.sources)}
 
     def spawn(self, request: Any) -> Future[Answer]:
-        """SpawnEntity."""
+        """Spawn a robot (SpawnEntity)."""
 
         def answer(added: Future[AddedRobots]) -> Answer:
             with _reasons():
@@ -110,13 +113,15 @@ class Spawning:
             return then(self._control.do(self._caller, _addition(request)), answer)
 
     def spawn_many(self, request: Any) -> Future[Answer]:
-        """SpawnEntities: each request has a result of its own."""
+        """Spawn several robots, each with its own result (SpawnEntities)."""
         if len(request.spawn_requests) > MAX_ROBOTS_PER_REQUEST:
             raise Refused(
                 Code.OPERATION_FAILED,
-                f"spawn_requests: at most {MAX_ROBOTS_PER_REQUEST} are taken at once",
+                f"spawn_requests: expected at most {MAX_ROBOTS_PER_REQUEST}",
             )
 
+        # Invalid requests keep their place, so that the results are in the order of the
+        # requests.
         wanted: list[AddRobot | Refused] = []
         for one in request.spawn_requests:
             try:
@@ -134,7 +139,7 @@ class Spawning:
             fails = sum(not isinstance(one, AddedRobots) for one in results)
             fields: Answer = {"results": [self._result(one) for one in results]}
             if fails:
-                text = f"{fails} of {len(results)} were not spawned"
+                text = f"{fails} of {len(results)} robots were not spawned"
                 fields |= {"code": Code.ENTITIES_SPAWN_FAILED, "remark": text}
 
             return fields
@@ -142,7 +147,7 @@ class Spawning:
         return then(self._control.do(self._caller, AddEach(robots=additions)), answer)
 
     def _result(self, one: AddedRobots | Refused | BotyardError) -> Any:
-        """SpawnResult."""
+        """Return the SpawnResult of one request."""
         code, text, name = Code.OK, "", ""
         if isinstance(one, AddedRobots):
             name = one.robots[0]
@@ -162,16 +167,15 @@ class Spawning:
 
 
 def _addition(request: Any) -> AddRobot:
-    """The operation of a request to spawn.
+    """Return the operation of a request to spawn.
 
     Raises
     ------
     Refused
-        It cannot be: with the codes of SpawnEntity.
+        The request is not valid; with the codes of SpawnEntity.
     """
-    resource = getattr(
-        request, "entity_resource", request
-    )  # 1.x has the fields of the resource in the request
+    # Version 1.x has the fields of the resource in the request itself.
+    resource = getattr(request, "entity_resource", request)
     uri, rename = str(resource.uri), bool(request.allow_renaming)
     name, space = str(request.name), str(request.entity_namespace).strip("/")
     if not uri:
@@ -191,12 +195,12 @@ def _addition(request: Any) -> AddRobot:
         )
 
     if not name and not rename:
-        raise Refused(Code.NAME_INVALID, "name: expected one, or allow_renaming")
+        raise Refused(Code.NAME_INVALID, "name: expected a name, or allow_renaming")
     name = name or space
     if space not in ("", name):
         raise Refused(
             Code.NAMESPACE_INVALID,
-            "entity_namespace: the topics of a robot are under its name",
+            "entity_namespace: expected the robot's name, which is the prefix of its topics",
         )
 
     pose = wanted_pose(

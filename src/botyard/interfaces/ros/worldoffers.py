@@ -1,6 +1,4 @@
-"""What the world offers to ROS: clock, map, transforms, diagnostics, log, and what is
-done to the simulator.
-"""
+"""Offers of the world to ROS: clock, map, transforms, diagnostics, log and control."""
 
 from __future__ import annotations
 
@@ -51,8 +49,9 @@ from botyard.protocols.ros_messages.transforms import Transforms
 
 
 class LogLines(logging.Handler):
-    """Ring buffers of warnings and errors for /rosout of ROS 1 and ROS 2: whether it is
-    an error, and the text.
+    """Ring buffers of warnings and errors for /rosout of ROS 1 and ROS 2.
+
+    An entry holds whether it is an error, and the text.
     """
 
     def __init__(self) -> None:
@@ -68,8 +67,12 @@ class LogLines(logging.Handler):
 
 
 def _rates(topics: list[str], rates: list[float]) -> Mapping[str, float] | None:
-    """Rates of a recording by patterns of topics; None: there are none. ArgumentError:
-    not one rate for each pattern.
+    """Return the rates of a recording by topic pattern; None if there are none.
+
+    Raises
+    ------
+    ArgumentError
+        There is not exactly one rate for each pattern.
     """
     if len(topics) != len(rates):
         raise ArgumentError(
@@ -77,30 +80,30 @@ def _rates(topics: list[str], rates: list[float]) -> Mapping[str, float] | None:
         )
 
     if len(set(topics)) < len(topics):
-        raise ArgumentError("rate_topics: expected each pattern once, found one twice")
+        raise ArgumentError("rate_topics: expected different patterns, found one twice")
     return dict(zip(topics, rates, strict=True)) or None
 
 
 class WorldOffers:
-    """Makes the node of the world.
+    """Creates the node of the world.
 
     Parameters
     ----------
     context : Context
-        What members are made with.
+        Shared parts of members.
     members : mapping
-        The nodes of robots at present, by the robots' names.
+        Present nodes of robots, by the robots' names.
     robots : callable
-        The topics of all robots at present.
+        Returns the present topics of all robots.
 
     Attributes
     ----------
     lines : LogLines
-        What is shown on /rosout, once it is a handler of the log.
+        Log handler whose lines are published on /rosout.
     parameters : Parameters
         ROS 2 parameters of the node.
     steps : ActionServer or None
-        The action that steps the world, if it is offered.
+        Action that steps the world, if it is offered.
     """
 
     def __init__(
@@ -118,11 +121,11 @@ class WorldOffers:
         )
         self.steps: ActionServer | None = None
         self._resets = 0
-        """How often time has jumped."""
+        """Number of jumps of time."""
         context.hub.follow(self._reset, Subject.TIME)
 
     def member(self) -> Member:
-        """The node of the world."""
+        """Return the node of the world."""
         node, offered = self._c.profile.world_node, self._c.profile.world
         topics = [
             Topic(
@@ -147,7 +150,7 @@ class WorldOffers:
         services = self.parameters.services()
         inputs: list[Input] = []
         if not self._c.profile.has_own_tf:
-            # simulation_interfaces calls the frame of the world so
+            # simulation_interfaces names the frame of the world "world".
             fixed = [Transform("world", MAP, Pose())] if "control" in offered else []
             topics += Transforms(
                 self._c.types, self._c.messages, "/tf", self._robots, fixed
@@ -172,7 +175,7 @@ class WorldOffers:
                     "/diagnostics",
                     "diagnostic_msgs/DiagnosticArray",
                     self._diagnostics,
-                    "how the simulator and the robots are",
+                    "state of the simulator and the robots",
                     period=DIAGNOSTICS_PERIOD,
                 )
             )
@@ -201,7 +204,7 @@ class WorldOffers:
                     "/reset_positions",
                     "std_srvs/Empty",
                     self._c.empty(lambda: self._c.do(Reset())),
-                    "all robots back to their starts",
+                    "return all robots to their start poses",
                     operation=Reset,
                 )
             )
@@ -211,7 +214,7 @@ class WorldOffers:
         return Member(node, [Offer(t, node) for t in topics], inputs, services)
 
     def _soon(self, act: Callable[[], None]) -> None:
-        """Call a function in the next turn of the event loop."""
+        """Call a function in the next iteration of the event loop."""
 
         def work() -> Portions[None]:
             yield None
@@ -241,29 +244,30 @@ class WorldOffers:
                 "pause",
                 "Bool",
                 lambda on: do(Pause() if on else Resume()),
-                "let time stand still, or go on",
+                "pause or resume the simulation",
                 Pause,
             ),
             listen(
                 "step",
                 "UInt32",
                 lambda n: do(Step(steps=int(n))),
-                "so many steps, then stand still",
+                "run a number of steps, then pause",
                 Step,
             ),
             listen(
                 "set_speed",
                 "Float64",
                 lambda x: do(SetSpeed(speed=float(x))),
-                "simulated per wall time",
+                "simulated time per wall time",
                 SetSpeed,
             ),
-            listen("load_map", "String", self._load, "another map or world", LoadMap),
+            listen("load_map", "String", self._load, "load a map or world", LoadMap),
         ]
 
     def values(self) -> dict[str, Value]:
-        """ROS 2 parameters of the world's node: motion limits of every robot, and
-        ``use_sim_time``.
+        """Return the ROS 2 parameters of the world's node.
+
+        They are the motion limits of every robot, and ``use_sim_time``.
         """
         found = self._c.parameters(None)
         for member in self._members.values():
@@ -295,27 +299,27 @@ class WorldOffers:
         def put(r: Any) -> None:
             self._c.put(str(r.name), r.pose.x, r.pose.y, r.pose.theta)
 
-        pace = "simulated per wall time"
+        pace = "simulated time per wall time"
         return [
             service(
                 "pause",
                 "std_srvs/Trigger",
                 lambda _: do(Pause()),
-                "let time stand still",
+                "pause the simulation",
                 Pause,
             ),
             service(
                 "resume",
                 "std_srvs/Trigger",
                 lambda _: do(Resume()),
-                "let time go on",
+                "resume the simulation",
                 Resume,
             ),
             service(
                 "step",
                 "botyard_msgs/Step",
                 lambda r: do(Step(steps=int(r.steps))),
-                "so many steps, then stand still",
+                "run a number of steps, then pause",
                 Step,
             ),
             service(
@@ -329,22 +333,24 @@ class WorldOffers:
                 f"{prefix}add_robot",
                 "botyard_msgs/AddRobot",
                 self._add_robot,
-                "another robot",
+                "add a robot",
                 operation=AddRobot,
             ),
             service(
                 "remove_robot",
                 "botyard_msgs/RemoveRobot",
                 lambda r: do(Remove(names=(str(r.name),))),
-                "take it away",
+                "remove a robot",
                 Remove,
             ),
-            service("set_pose", "botyard_msgs/SetPose", put, "put it there", Place),
+            service(
+                "set_pose", "botyard_msgs/SetPose", put, "place a robot or a box", Place
+            ),
             service(
                 "load_map",
                 "botyard_msgs/LoadMap",
                 lambda r: self._load(r.name),
-                "another map or world",
+                "load a map or world",
                 LoadMap,
             ),
             *self._recording_services(prefix),
@@ -389,14 +395,14 @@ class WorldOffers:
                 f"{prefix}stop_recording",
                 stop,
                 self._file(stop, lambda _: StopRecording()),
-                "end that",
+                "end the recording",
                 operation=StopRecording,
             ),
             Service(
                 f"{prefix}save_recording",
                 save,
                 self._file(save, lambda r: SaveRecording(recording=str(r.name))),
-                "write what a recording keeps in memory",
+                "write a recording that is kept in memory",
                 operation=SaveRecording,
             ),
         ]
@@ -404,7 +410,7 @@ class WorldOffers:
     def _file(
         self, type_name: str, make: Callable[[Any], Operation[Any]]
     ) -> Callable[[Any], Any]:
-        """Handler of a service that says which file was written."""
+        """Return the handler of a service whose response names the written file."""
         response = self._c.types[f"{type_name}Response"]
 
         def answer(result: Callable[[], Any]) -> Any:
@@ -421,6 +427,8 @@ class WorldOffers:
 
             if not isinstance(result, Future):
                 return answer(lambda: result)
+            # A result that is there already is returned at once, for transports that
+            # answer in the same call.
             return (
                 answer(result.result)
                 if result.done()
@@ -432,7 +440,9 @@ class WorldOffers:
     def _result(
         self, type_name: str, act: Callable[[Any], str | None]
     ) -> Callable[[Any], Any]:
-        """Handler of a service with ``success`` and ``message`` in its response."""
+        """Return the handler of a service with ``success`` and ``message`` in its
+        response.
+        """
 
         def serve(request: Any) -> Any:
             try:
@@ -449,7 +459,7 @@ class WorldOffers:
         return serve
 
     def _load(self, name: Any) -> None:
-        """Begin to load a map; the result is logged."""
+        """Start to load a map; the result is logged."""
         self._c.do(LoadMap(map=str(name), reserved=False))
 
     def _add_robot(self, request: Any) -> Any:
@@ -476,10 +486,13 @@ class WorldOffers:
         return answer(added) if added.done() else then(added, answer)
 
     def _log_line(self, stamp: Stamp) -> Any:
-        """One line per step, so that a flood of lines does not delay other topics."""
+        """Return one line per step, so that a flood of lines does not delay other
+        topics.
+        """
         if not self.lines.ros1:
             return None
         is_error, text = self.lines.ros1.popleft()
+        # Levels of rosgraph_msgs/Log: 4 is WARN, 8 is ERROR.
         return self._c.messages.log(
             stamp, 8 if is_error else 4, self._c.profile.world_node, text
         )
@@ -489,14 +502,14 @@ class WorldOffers:
             return None
         is_error, text = self.lines.ros2.popleft()
         kind = self._c.types.two("rcl_interfaces/Log")
+        # Levels of rcl_interfaces/Log: 30 is WARN, 40 is ERROR.
         return self._c.messages.log2(
             kind, stamp, 40 if is_error else 30, self._c.profile.world_node, text
         )
 
     def _clock(self, stamp: Stamp) -> Any:
-        return (
-            self._c.messages.clock(stamp) if stamp != (0, 0) else None
-        )  # in ROS, 0 means that time has not started
+        # In ROS, time 0 means that time has not started.
+        return self._c.messages.clock(stamp) if stamp != (0, 0) else None
 
     def _diagnostics(self, stamp: Stamp) -> Any:
         robots = []
@@ -518,12 +531,13 @@ class WorldOffers:
         self._resets += 1
 
     def _health(self) -> tuple[str, int, str, list[tuple[str, str]]]:
-        """Diagnostics of the simulator: name, level, text and values."""
+        """Return the diagnostics of the simulator: name, level, text and values."""
         hub, sim = self._c.hub, self._c.hub.sim
         ratio = hub.ratio
+        # 10 % tolerance, because the measured ratio varies.
         late = not hub.is_paused and 0.0 < ratio < 0.9 * hub.speed
         level, text = (
-            (1, "slower than wanted")
+            (1, "slower than requested")
             if late
             else (0, "paused" if hub.is_paused else "OK")
         )
@@ -541,7 +555,7 @@ class WorldOffers:
     def _get_map(self, _request: Any) -> Any:
         found = self._c.map_message(self._c.stamp())
         if found is None:
-            raise WorldError("the map is being rasterised; ask again in some seconds")
+            raise WorldError("the map is being rasterised; try again in some seconds")
         return self._c.types["nav_msgs/GetMapResponse"](map=found)
 
 
