@@ -1,9 +1,8 @@
-"""`Ambf`: offers the world and all objects to transports, keeps the list of objects up
-to date, and lets a client step the world.
+"""`Ambf`: offers the world and all objects to transports.
 
-Rates and watchdogs use wall time, as in the original; while a client steps the world,
-watchdogs of commands use simulated time. Commands take effect at the beginning of the
-next step.
+It updates the list of objects, and lets a client step the world. Rates and watchdogs
+use wall time, as in the original. While a client steps the world, watchdogs of commands
+use simulated time. Commands take effect at the start of the next step.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 IDLE_POLL_S: Final = 0.004
-"""Poll interval for states that are due, s, while no object is commanded."""
+"""Poll interval for due states while no object is commanded, s."""
 BUSY_POLL_S: Final = 0.001
-"""The same while an object is commanded."""
+"""Poll interval for due states while an object is commanded, s."""
 CAMERA: Final = ViewSpec(
     name="default_camera", position=(0.0, 0.0, 10.0), offer=Offer(namespace="cameras/")
 )
@@ -66,8 +65,7 @@ LIGHT: Final = ViewSpec(
 )
 WORLD: Final = "/ambf/env/World"
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    name: "the protocol has objects, their states and commands, stepping and "
-    "resets, and nothing else"
+    name: "the protocol only has objects with states and commands, stepping and resets"
     for name in (
         "Undo",
         "Redo",
@@ -164,7 +162,7 @@ class WorldObject(AmbfObject):
         return Template(make, [self.beginning(wire), "Q" * len(names), "I", "ff"])
 
     def take(self, message: Any) -> None:
-        """Carry out a World command: lockstep."""
+        """Execute a World command: lockstep."""
         self.ambf.control.do(
             self.ambf.stepper,
             Throttle(
@@ -181,19 +179,19 @@ class Ambf(Surroundings):
     Parameters
     ----------
     hub : RunLoop
-        The running simulator.
+        The run loop.
     control : Control
         The control surface.
     lockstep : Stepper
         Steps the world for clients.
     types : Types
-        Message types, including those of the generation.
+        Message types, including the types of the generation.
     generation : str
         One of `botyard.protocols.ambf.messages.GENERATIONS`.
     prefix : str
         Prefix of all namespaces.
     low, high : float or None
-        Lowest and highest rate of all states, Hz; None: those of each object.
+        Lowest and highest rate of all states, Hz; None for the rates of each object.
     """
 
     def __init__(
@@ -230,7 +228,7 @@ class Ambf(Surroundings):
         hub.background.start(self._between_steps(), "AMBF's states between steps")
 
     def close(self) -> None:
-        """Withdraw all topics, and unregister from the simulator."""
+        """Withdraw all topics, and detach from the simulator."""
         self._closed = True
         self.hub.detach(self)
         self.sim.not_before_step(self._before_step)
@@ -241,14 +239,14 @@ class Ambf(Surroundings):
 
     @property
     def stepped_time(self) -> float | None:
-        """See `Surroundings`."""
+        """Simulated time while a client steps the world; see `Surroundings`."""
         return self.sim.time if self.lockstep.is_held else None
 
     # -- transports and objects
 
     def sensed_by(self, sensor: str) -> str | None:
-        """Name of the body that the first hitting ray of a sensor hits; None if there
-        is none.
+        """Return the body that the first hitting ray of a sensor hits; None if none
+        hits.
         """
         short = sensor.rpartition("/")[2]
         for thing in self._objects.values():
@@ -272,7 +270,7 @@ class Ambf(Surroundings):
                         f"{self._prefix}{WORLD}/Command/{name}",
                         "std_msgs/Empty",
                         act,
-                        "back to the starts",
+                        "return to the start poses",
                     ),
                 )
                 for name, act in resets.items()
@@ -285,6 +283,7 @@ class Ambf(Surroundings):
             thing.channel.withdraw(transport)
         for handle in self._resets.pop(transport, ()):
             handle.close()
+        # No client is left that could stop the robots.
         if not self._transports:
             for thing in self._objects.values():
                 thing.cease()
@@ -297,7 +296,8 @@ class Ambf(Surroundings):
             return
         self._known = revision
         wanted = self._wanted()
-        # a name may belong to another body by now: compare the source of the object
+        # A name may now belong to another body, so the source of each object is
+        # compared as well.
         for key in [
             k
             for k in self._objects
@@ -318,7 +318,8 @@ class Ambf(Surroundings):
             if key not in self._objects:
                 try:
                     thing = self._objects[key] = make()
-                except KeyError:  # its parent has been removed
+                # Its parent has been removed.
+                except KeyError:
                     continue
 
                 self._sources[key] = what
@@ -326,8 +327,9 @@ class Ambf(Surroundings):
                     thing.channel.offer(transport)
 
     def _wanted(self) -> dict[Hashable, tuple[object, Callable[[], AmbfObject]]]:
-        """All objects that should exist, each with its source and its factory, in order
-        of dependency.
+        """Return all objects that should exist, each with its source and factory.
+
+        The order is the order of dependency.
         """
         sim, d = self.sim, self.sim.described
         found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {
@@ -339,6 +341,7 @@ class Ambf(Surroundings):
             found["body", name] = robot, partial(self._robot, robot)
             found |= self._equipment(robot)
 
+        # Bodies with a parent in a joint move with it, so they have other objects.
         joints = {j.spec.child: j for several in sim.joints.values() for j in several}
         for name in (*sim.box_names, *d.carried):
             offer = self.rated(d.offers.get(name, Offer()))
@@ -384,6 +387,7 @@ class Ambf(Surroundings):
                     partial(ActuatorObject, self, actuator),
                 )
 
+        # A world without a camera or light has a default one, as in the original.
         views = d.views
         for usual in (CAMERA, LIGHT):
             if not any(v.is_light == usual.is_light for v in views):
@@ -406,9 +410,7 @@ class Ambf(Surroundings):
         return BoxBody(self, name, offer)
 
     def _use_default_gains(self, name: str) -> None:
-        """In the oldest generation, a body without controller gains gets gains that are
-        derived from its mass (§6).
-        """
+        """In the oldest generation, derive missing controller gains from the mass (§6)."""
         spec = self.sim.dynamics(name)
         if (
             self.generation != "master"
@@ -423,6 +425,8 @@ class Ambf(Surroundings):
             if dynamics is None
             else dynamics.inertia(self.sim.engine.rows[name])
         )
+        # The original's gains: 20 and 10 times the mass; twice the square root damps
+        # critically.
         linear, angular = 20.0 * spec.mass, 10.0 * spec.mass
         damped = PoseController(
             linear=Gains(linear, 2.0 * math.sqrt(linear * spec.mass)),
@@ -434,7 +438,7 @@ class Ambf(Surroundings):
     def _equipment(
         self, robot: Robot
     ) -> dict[Hashable, tuple[object, Callable[[], AmbfObject]]]:
-        """Sensors, vehicle and gripper objects of a robot, as in `_wanted`."""
+        """Return the sensors, vehicle and gripper objects of a robot, as in `_wanted`."""
         found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {}
         name = robot.name
         for k in range(len(robot.lasers)):
@@ -474,9 +478,8 @@ class Ambf(Surroundings):
     def _laser(self, label: str, robot: Robot, index: int) -> SensorObject:
         laser, spec = robot.lasers[index], robot.spec.lasers[index]
 
-        @lru_cache(
-            maxsize=1
-        )  # clients set them now and then, and ask for them with every state
+        # Clients change the scan now and then, but its rays are needed for every state.
+        @lru_cache(maxsize=1)
         def rays_of(first: float, increment: float, count: int) -> Any:
             angles = first + increment * np.arange(count) + spec.pose.th
             return np.column_stack(
@@ -547,6 +550,8 @@ class Ambf(Surroundings):
             if isinstance(thing, ViewObject):
                 thing.reset()
 
+        # A command that goes on would move the bodies away from their start poses at
+        # once.
         self._cease_all()
 
     def _reset_bodies(self, _message: Any) -> None:
@@ -575,8 +580,9 @@ class Ambf(Surroundings):
         try:
             act()
         except BotyardError as error:
-            # the command cannot be carried out any more
-            log.warning("%s: %s; the command is dropped", key, error)
+            # The body has gone, or the operation is denied: later steps would fail as
+            # well.
+            log.warning("%s: %s; command dropped", key, error)
             self._step_hooks.pop(key, None)
         except Exception:
             self._step_hooks.pop(key, None)
@@ -588,14 +594,13 @@ class Ambf(Surroundings):
             self._publish()
 
     def _publish_all(self) -> None:
-        """Publish all states after steps that a client has requested: it waits for
-        them.
+        """Publish all states after steps that a client has requested, because it waits
+        for them.
         """
         now, stamp = self.now(), stamp_now()
         for thing in self._objects.values():
             thing.channel.states.run(thing.check, now)
-        # the world comes last: a client takes its state as the end of the step, after
-        # all others
+        # The world comes last: a client takes its state as the end of the step.
         for thing in (
             *(t for t in self._objects.values() if t is not self._world),
             self._world,
@@ -620,9 +625,8 @@ class Ambf(Surroundings):
             yield pause
             if self._closed:
                 return
-            if (
-                self._transports and self.now() - self._published > pause
-            ):  # otherwise steps come often enough
+            # Otherwise steps come often enough.
+            if self._transports and self.now() - self._published > pause:
                 self._publish()
 
 

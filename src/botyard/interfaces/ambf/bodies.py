@@ -1,5 +1,6 @@
-"""AMBF bodies: robots, boxes, the map's walls, and bodies carried by joints
-(ambf-messages.md §5, §6, §10).
+"""AMBF bodies: robots, boxes, the map's walls, and bodies carried by joints.
+
+Source: ambf-messages.md §5, §6, §10.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ ZERO: Final = (0.0, 0.0, 0.0)
 
 
 class Body(AmbfObject):
-    """Base class of bodies: encodes the state by filling numbers into a template;
-    subclasses define pose, velocity and commands.
+    """Base class of bodies.
+
+    It encodes the state by filling numbers into a template. Subclasses define pose,
+    velocity and commands.
     """
 
     def __init__(
@@ -62,20 +65,20 @@ class Body(AmbfObject):
     # -- overridden by kinds of bodies
 
     def pose(self) -> Pose:
-        """Pose in the world, m, m, rad."""
+        """Return the pose in the world, m, m, rad."""
         raise NotImplementedError
 
     def velocity(self) -> tuple[float, float, float]:
-        """Velocity (vx, vy, w) in its own axes, m/s and rad/s."""
+        """Return the velocity (vx, vy, w) in its own axes, m/s and rad/s."""
         return ZERO
 
     def wrench(self) -> tuple[float, float, float]:
-        """Net force (x, y), N, and torque, N·m, in world axes."""
+        """Return the net force (x, y), N, and torque, N·m, in world axes."""
         return ZERO
 
     @property
     def mass(self) -> DynamicsSpec | None:
-        """Mass and friction; None if it is kinematic."""
+        """Mass and friction; None for a kinematic body."""
         return None
 
     @property
@@ -86,8 +89,9 @@ class Body(AmbfObject):
     def quantities(
         self,
     ) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
-        """Pose, velocity, wrench, mass and inertia in one call: states are encoded a
-        thousand times a second.
+        """Return pose, velocity, wrench, mass and inertia in one call.
+
+        One call is faster, and states are encoded a thousand times a second.
         """
         return (
             self.pose(),
@@ -99,9 +103,7 @@ class Body(AmbfObject):
 
     @property
     def userdata(self) -> tuple[str, Sequence[float]]:
-        """Description and values of the user data field, which only the oldest
-        generation has.
-        """
+        """Description and values of the user data field of the oldest generation."""
         return "", ()
 
     # -- state
@@ -114,6 +116,7 @@ class Body(AmbfObject):
             else ()
         )
         about, userdata = self.userdata if self.is_first_generation else ("", ())
+        # Everything that changes the length or a text of the message is in the key.
         key = (wire, self.children, self.joint_names, len(shown), about)
         template = self._templates.get(key)
         if template is None:
@@ -154,10 +157,11 @@ class Body(AmbfObject):
                 )
             )
 
+        # Double-angle formulas: sine and cosine of the whole angle from the half angle.
         c, s = (
             1.0 - 2.0 * sin * sin,
             2.0 * sin * cos,
-        )  # of the whole angle, from those of the half
+        )
         numbers = (
             *head,
             c * vx - s * vy,
@@ -173,6 +177,7 @@ class Body(AmbfObject):
             0.0,
             torque,
         )
+        # All positions, then all velocities, then all efforts, as in the message.
         if shown:
             numbers = *numbers, *(j[k] for k in range(3) for j in shown)
         return template.fill(numbers)
@@ -232,13 +237,15 @@ class Body(AmbfObject):
     # -- commands
 
     def take(self, message: Any) -> None:
-        """Carry out a command: position, velocity or force of the body, and commands of
-        joints.
+        """Execute a command: position, velocity or force of the body, and joint
+        commands.
         """
+        # A client may ask for the lists with a command; they then stay on.
         self.children |= bool(message.publish_children_names)
         self.joint_names |= bool(message.publish_joint_names)
         self.joint_positions |= bool(message.publish_joint_positions)
         if self.is_first_generation:
+            # The oldest generation has flags and masks in place of command types.
             kind = POSITION if message.enable_position_controller else FORCE
             mask = message.position_controller_mask
             kinds = [
@@ -257,6 +264,8 @@ class Body(AmbfObject):
                 for k in range(len(message.joint_cmds))
             ]
 
+        # The body's own part comes first: it may fail, and joints then stay as they
+        # are.
         try:
             self.act_on(kind, message)
             for joint, how, value in zip(
@@ -266,7 +275,7 @@ class Body(AmbfObject):
                     joint.command(how, float(value))
                 else:
                     self.complain(
-                        f"a command for joint {joint.name} that is not finite: ignored"
+                        f"command for joint {joint.name} ignored: expected a finite value"
                     )
         except BotyardError as error:
             self.complain(str(error))
@@ -276,7 +285,7 @@ class Body(AmbfObject):
         return JointCommand(value) if value in (0, 1, 2) else JointCommand.EFFORT
 
     def act_on(self, kind: int, message: Any) -> None:
-        """Carry out the part of a command that moves the body itself."""
+        """Execute the part of a command that moves the body itself."""
 
     def cease(self) -> None:
         """End all commands."""
@@ -285,7 +294,7 @@ class Body(AmbfObject):
 
 
 class EngineBody(Body):
-    """A robot or a box."""
+    """Body of the engine: a robot or a box."""
 
     def __init__(
         self,
@@ -298,29 +307,29 @@ class EngineBody(Body):
         super().__init__(ambf, body, offer, joints)
 
     def pose(self) -> Pose:
-        """See `Body`."""
+        """Return the pose; see `Body`."""
         poses, _, rows = self.ambf.numbers
         x, y, th = poses[rows[self.body]]
         return Pose(x, y, th)
 
     def velocity(self) -> tuple[float, float, float]:
-        """See `Body`."""
+        """Return the velocity; see `Body`."""
         _, velocities, rows = self.ambf.numbers
         vx, vy, w = velocities[rows[self.body]]
         return vx, vy, w
 
     def wrench(self) -> tuple[float, float, float]:
-        """See `Body`."""
+        """Return the net wrench; see `Body`."""
         return self.ambf.sim.wrench(self.body)
 
     @property
     def mass(self) -> DynamicsSpec | None:
-        """See `Body`."""
+        """Mass and friction; see `Body`."""
         return self.ambf.sim.dynamics(self.body)
 
     @property
     def inertia(self) -> float:
-        """See `Body`."""
+        """Moment of inertia; see `Body`."""
         dynamics = self.ambf.sim.engine.dynamics
         return (
             0.0
@@ -331,7 +340,7 @@ class EngineBody(Body):
     def quantities(
         self,
     ) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
-        """See `Body`."""
+        """Return all quantities of the state; see `Body`."""
         poses, velocities, rows = self.ambf.numbers
         row, dynamics = rows[self.body], self.ambf.sim.engine.dynamics
         mass, inertia, wrench = (
@@ -344,28 +353,26 @@ class EngineBody(Body):
         self.ambf.set_step_hook((self.channel.path, key), act)
 
     def has_step_hook(self, key: str) -> bool:
-        """Whether a function is set, see `set_step_hook`."""
+        """Return whether a function is set; see `set_step_hook`."""
         return self.ambf.has_step_hook((self.channel.path, key))
 
     def act_on(self, kind: int, message: Any) -> None:
-        """Validate the type of a command, and carry it out."""
+        """Validate the type of a command, and execute it."""
         wanted = {
             FORCE: planar_wrench,
             POSITION: self._pose_of,
             VELOCITY: self._twist_of,
         }.get(kind)
         if wanted is None:
-            self.complain(
-                f"expected a command of type 0, 1 or 2, found {kind}: ignored"
-            )
+            self.complain(f"command ignored: expected type 0, 1 or 2, found {kind}")
             return
 
         self.obey(kind, wanted(message))
 
     def obey(self, kind: int, values: tuple[float, float, float]) -> None:
-        """Carry out a force, a pose or a velocity, in world axes."""
+        """Execute a force, a pose or a velocity, in world axes."""
         if not finite(*values):
-            self.complain("a command with values that are not finite: ignored")
+            self.complain("command ignored: expected finite values")
         elif self.mass is None:
             self.move(kind, values)
         else:
@@ -375,6 +382,7 @@ class EngineBody(Body):
     def _pose_of(message: Any) -> tuple[float, float, float]:
         p, q = message.pose.position, message.pose.orientation
         norm = math.sqrt(q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w)
+        # A quaternion near zero, as clients send that leave it out, means no rotation.
         return float(p.x), float(p.y), yaw_of(q) if norm >= 0.1 else 0.0
 
     @staticmethod
@@ -388,6 +396,8 @@ class EngineBody(Body):
         control = (Control.FORCE, Control.POSE, Control.TWIST)[kind]
         row = sim.engine.rows[self.body]
         state = sim.engine.state
+        # Clients repeat the same command at high rates; the engine keeps it until it
+        # changes.
         if (
             state.control[row] == control
             and tuple(state.demand[row].tolist()) == values
@@ -399,7 +409,8 @@ class EngineBody(Body):
             and not any(values)
             and int(state.control[row]) == Control.MOTORS
         ):
-            # idle clients keep sending a zero force
+            # Idle clients keep sending a zero force, which must not take the robot from
+            # its motors.
             return
 
         self.drive(cmd.Demand(control, values))
@@ -409,8 +420,10 @@ class EngineBody(Body):
         self.ambf.sim.submit(self.body, command, SOURCE)
 
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
-        """Command a body without mass: forces have no effect, a pose is set at once, a
-        velocity lasts until the next command.
+        """Command a body without mass.
+
+        Forces have no effect, a pose is set at once, and a velocity lasts until the
+        next command.
         """
         if kind == VELOCITY:
             self.set_step_hook("twist", lambda: self._advance(values))
@@ -427,6 +440,7 @@ class EngineBody(Body):
                 pose.x + twist[0] * dt, pose.y + twist[1] * dt, pose.th + twist[2] * dt
             )
             if not self.place(self.body, there, DURING_STEPS):
+                # The body has gone, or placing is denied: the motion ends.
                 self.set_step_hook("twist", None)
 
     def put(self, wanted: Pose) -> None:
@@ -448,7 +462,7 @@ class EngineBody(Body):
             sim.push(self.body, 0.0, 0.0, 0.0, SOURCE)
 
     def _is_demanded(self) -> bool:
-        """Whether a force, a pose or a velocity drives it."""
+        """Return whether a force, a pose or a velocity drives it."""
         engine = self.ambf.sim.engine
         row = engine.rows.get(self.body)
         return row is not None and int(engine.state.control[row]) in (
@@ -459,7 +473,7 @@ class EngineBody(Body):
 
 
 class RobotBody(EngineBody):
-    """A robot."""
+    """Robot as an AMBF body."""
 
     def __init__(self, ambf: Surroundings, robot: Robot, offer: Offer) -> None:
         self.robot = robot
@@ -469,7 +483,7 @@ class RobotBody(EngineBody):
         self.joints = tuple(robot_joints(self))
 
     def path(self) -> tuple[float, float]:
-        """Distance travelled by odometry, m, and angle turned, rad."""
+        """Return the distance travelled by odometry, m, and the angle turned, rad."""
         snapshot = self.ambf.sim.snapshot
         forward, turned = snapshot.state.path[snapshot.rows[self.body]].tolist()
         return forward, turned
@@ -480,7 +494,7 @@ class RobotBody(EngineBody):
         return "battery, V", (self._port.electrics.volts,)
 
     def drive(self, command: cmd.Command) -> None:
-        """Submit a command, with AMBF as the source: a live one, until it ceases."""
+        """Submit a command with AMBF as the source; the robot is claimed until `cease`."""
         if not self._drives:
             self.robot.claim(SOURCE)
             self._drives = True
@@ -488,8 +502,9 @@ class RobotBody(EngineBody):
         self._port.submit(command)
 
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
-        """Without mass, a velocity is driven within the limits of its drive; see
-        `EngineBody.move`.
+        """Command a robot without mass.
+
+        A velocity is driven within the limits of its drive; see `EngineBody.move`.
         """
         if kind == VELOCITY:
             self.set_step_hook("twist", lambda: self._roll(values))
@@ -505,24 +520,26 @@ class RobotBody(EngineBody):
     def _roll(self, twist: tuple[float, float, float]) -> None:
         th = self.pose().th
         cos, sin = cosine_sine(th)
+        # Velocities of commands are in world axes, velocities of drives in the robot's.
         v, vy = twist[0] * cos + twist[1] * sin, twist[1] * cos - twist[0] * sin
         self.drive(cmd.SetVelocity(v=v, w=twist[2], vy=vy))
 
     def _stop(self) -> None:
         if self._drives:
             self._drives = False
-            if not self._is_demanded():  # else it coasts
+            # With a force, the robot coasts instead.
+            if not self._is_demanded():
                 self._port.submit(cmd.Stop())
             self.robot.release(SOURCE)
 
     def cease(self) -> None:
-        """See `Body`; it also stops driving."""
+        """End all commands, and stop driving; see `Body`."""
         super().cease()
         self._stop()
 
 
 class BoxBody(EngineBody):
-    """A box of the map, or a body of a description file."""
+    """Box of the map, or body of a description file."""
 
     def __init__(self, ambf: Surroundings, body: str, offer: Offer) -> None:
         super().__init__(
@@ -531,9 +548,7 @@ class BoxBody(EngineBody):
 
 
 class CarriedBody(Body):
-    """The child of a joint: parent and joint determine its pose; commands have no
-    effect.
-    """
+    """Child of a joint: parent and joint determine its pose; commands have no effect."""
 
     def __init__(
         self, ambf: Surroundings, name: str, joint: Joint, offer: Offer
@@ -544,13 +559,13 @@ class CarriedBody(Body):
         )
 
     def pose(self) -> Pose:
-        """Pose from its parent and the joint."""
+        """Return the pose from its parent and the joint."""
         return compose(self.ambf.pose_of(self._joint.spec.parent), self._joint.pose)
 
     def quantities(
         self,
     ) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
-        """See `Body`."""
+        """Return all quantities of the state; see `Body`."""
         return self.pose(), ZERO, ZERO, self._joint.spec.mass, self._joint.spec.moment
 
 
@@ -558,12 +573,12 @@ class MapBody(Body):
     """The map's walls, as one fixed body."""
 
     def pose(self) -> Pose:
-        """Origin of the world."""
+        """Return the origin of the world."""
         return Pose()
 
 
 def planar_wrench(message: Any, field: str = "wrench") -> tuple[float, float, float]:
-    """Planar part of a message's geometry_msgs/Wrench: force x, y, N, and torque z,
+    """Return the planar part of a geometry_msgs/Wrench: force x, y, N, and torque z,
     N·m.
     """
     wrench = getattr(message, field)
@@ -571,9 +586,10 @@ def planar_wrench(message: Any, field: str = "wrench") -> tuple[float, float, fl
 
 
 def joints_below(ambf: Surroundings, name: str) -> list[Joint]:
-    """All joints below a body in the tree, each before those of its child."""
+    """Return all joints below a body in the tree, each before the joints of its child."""
     found: list[Joint] = []
     for joint in ambf.sim.joints.get(name, ()):
+        # Joints may form loops, so each is visited once.
         if joint not in found:
             found.append(joint)
             found += [j for j in joints_below(ambf, joint.spec.child) if j not in found]

@@ -1,5 +1,6 @@
-"""AMBF objects other than bodies: sensors, cameras, lights, vehicles, actuators
-(ambf-messages.md §6, §10).
+"""AMBF objects without a body: sensors, cameras, lights, vehicles and actuators.
+
+Source: ambf-messages.md §6, §10.
 """
 
 from __future__ import annotations
@@ -38,29 +39,31 @@ if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
 
 MAX_NAMES: Final = 10_000
-"""Names of hit bodies that are kept in encoded form."""
+"""Limit of the names of hit bodies that are kept in encoded form."""
 _NO_ARRAY: Final = bytes(4)
 _NO_ARRAYS: Final = 5 * _NO_ARRAY
 """Empty arrays at the end of ambf_msgs/SensorState in ROS 1's format."""
 HIT_TOLERANCE: Final = 0.05
-"""A ray has hit a body whose outline is at most this far from the ray's end, m: ranges
-have noise.
+"""Largest distance of a ray's end from the outline of the body that it hit, m.
+
+Not zero, because ranges have noise.
 """
 
 
 class SensorObject(AmbfObject):
-    """A range sensor: its rays' measurements are 1 − distance/range (§6).
+    """Range sensor; the measurement of a ray is 1 − distance/range (§6).
 
     Parameters
     ----------
     parent : str
-        The body that carries it.
+        Body that carries the sensor.
     mount : Pose
         Pose of the sensor in the body's frame, m, m, rad.
     rays : callable
-        Origins and directions of the rays in the body's frame, (n, 3), m and rad.
+        Returns origins and directions of the rays in the body's frame, (n, 3), m and
+        rad.
     read : callable
-        Ranges, m, one for each ray.
+        Returns the ranges of the rays, (n,), m.
     reach : float
         Length of the rays, m.
     subscribe : callable
@@ -90,7 +93,7 @@ class SensorObject(AmbfObject):
         self._templates: dict[int, Template] = {}
         self._packed: dict[str, bytes] = {}
         self._directions: tuple[F8, F8, F8] | None = None
-        """Rays, and cosines and sines of their directions."""
+        """Rays, with cosines and sines of their directions."""
         super().__init__(ambf, name, "Sensor", offer, quick=ambf.generation != "master")
 
     def wanted(self, on: bool) -> None:
@@ -98,11 +101,12 @@ class SensorObject(AmbfObject):
         self._subscribe(on)
 
     def cease(self) -> None:
-        """Sensors take no commands."""
+        """Do nothing: sensors take no commands."""
 
     def _measured(self) -> tuple[F8, Any, F8]:
-        """Ranges, m, which of them are of hits, and 1 − distance/range."""
+        """Return ranges, m, a mask of the hits, and 1 − distance/range; each (n,)."""
         ranges, reach = np.asarray(self._read(), np.float64), self._reach
+        # A ray without a hit has the full range; the tolerance covers rounding errors.
         triggered = ranges < reach - 1e-9
         return (
             ranges,
@@ -111,8 +115,10 @@ class SensorObject(AmbfObject):
         )
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
-        """Encode the state; in ROS 1's format without an object for each ray, of which
-        there are hundreds.
+        """Encode the state.
+
+        ROS 1's format is written without an object for each ray, because there are
+        hundreds of rays.
         """
         if wire != "ros1":
             return self.ambf.types.encode_cdr(
@@ -121,6 +127,7 @@ class SensorObject(AmbfObject):
 
         ranges, triggered, measured = self._measured()
         names, count, packed = self.sensed(ranges, triggered), len(ranges), self._packed
+        # A bound on memory, in case bodies come and go under ever new names.
         if len(packed) > MAX_NAMES:
             packed.clear()
         for name in dict.fromkeys(names):
@@ -148,7 +155,7 @@ class SensorObject(AmbfObject):
         )
 
     def _template(self, count: int) -> Template:
-        """The message in ROS 1's format up to its arrays, which are empty."""
+        """Return the template of the message in ROS 1's format up to its empty arrays."""
         a, types = self.ambf, self.ambf.types
         text = types["std_msgs/String"]
 
@@ -178,7 +185,7 @@ class SensorObject(AmbfObject):
         return Template(make, [self.beginning("ros1"), "I", "ff"])
 
     def state(self) -> Any:
-        """See `AmbfObject`."""
+        """Make the state message; see `AmbfObject`."""
         ranges, triggered, measured = self._measured()
         reach = self._reach
         if self.kind == "Object":
@@ -187,8 +194,8 @@ class SensorObject(AmbfObject):
 
         text = self.ambf.types["std_msgs/String"]
         sensed = self.sensed(ranges, triggered)
-        # an object for each name, not for each ray: these are hundreds, a thousand
-        # times a second
+        # An object for each name, not for each ray: a state may have hundreds of rays,
+        # a thousand times a second.
         texts = {name: text(name) for name in dict.fromkeys(sensed)}
         return self.message(
             type=text("PROXIMITY"),
@@ -203,18 +210,18 @@ class SensorObject(AmbfObject):
         )
 
     def first_sensed(self) -> str | None:
-        """Name of the body that is hit by the first ray that hits one; None if there is
-        none.
-        """
+        """Return the body that the first hitting ray hits; None if no ray hits a body."""
         ranges = np.asarray(self._read(), np.float64)
         names = self.sensed(ranges, ranges < self._reach - 1e-9)
         return next((n for n in names if n and n != self.ambf.map_name), None)
 
     def sensed(self, ranges: F8, triggered: Any) -> list[str]:
-        """What each ray hits: the name of a body or of the map; empty if nothing."""
+        """Return the name of the body or map that each ray hits; empty without a hit."""
+        # States of several generations or transports in one step share the search.
         sim = self.ambf.sim
         if self._hits[0] == sim.tick:
             return self._hits[1]
+        # End points of the rays, in the world's axes.
         x, y, th = self.ambf.pose_of(self._parent)
         rays = self._rays()
         if self._directions is None or rays is not self._directions[0]:
@@ -226,6 +233,7 @@ class SensorObject(AmbfObject):
         walls = self.ambf.map_name
         names = [walls if hit else "" for hit in np.asarray(triggered).tolist()]
         engine = sim.engine
+        # Only bodies whose circle contains an end point are compared edge by edge.
         poses, parent = engine.state.pose, engine.rows.get(self._parent, -1)
         dx, dy = poses[:, 0, None] - at_x, poses[:, 1, None] - at_y
         reach = engine.bodies.radius + HIT_TOLERANCE
@@ -248,8 +256,9 @@ class SensorObject(AmbfObject):
 def _near_outline(
     bodies: Bodies, row: int, pose: F8, x: F8, y: F8
 ) -> NDArray[np.bool_]:
-    """Mask of the points that are within `HIT_TOLERANCE` of the edges of a body's
-    polygons.
+    """Return a mask of the points near the edges of a body's polygons.
+
+    Near is within `HIT_TOLERANCE`.
 
     Parameters
     ----------
@@ -258,7 +267,7 @@ def _near_outline(
     pose : (3,) float64
         Its pose, m, m, rad.
     x, y : (n,) float64
-        The points from its origin on, in the world's axes, m.
+        The points relative to its origin, in the world's axes, m.
     """
     starts = bodies.vert_start[bodies.part_start[row] : bodies.part_start[row + 1] + 1]
     ax, ay, ex, ey, bx, by = _edges(
@@ -266,6 +275,8 @@ def _near_outline(
     )
     c, s = cosine_sine(float(pose[2]))
     px, py = (c * x + s * y)[:, None] - ax, (c * y - s * x)[:, None] - ay
+    # Distance of a point from a segment: the foot of the perpendicular, clipped to the
+    # ends.
     along = np.minimum(np.maximum(px * bx + py * by, 0.0), 1.0)
     px, py = px - along * ex, py - along * ey
     near: NDArray[np.bool_] = (px * px + py * py).min(
@@ -276,16 +287,20 @@ def _near_outline(
 
 @lru_cache(maxsize=1024)
 def _edges(corners: bytes, starts: bytes) -> tuple[F8, ...]:
-    """Edges of polygons, by the bytes of arrays of a body: their first corners, their
-    vectors, and these by their squared lengths.
+    """Return the edges of polygons, from the bytes of a body's arrays.
+
+    The results are their first corners, their vectors, and the vectors divided by their
+    squared lengths. Bytes are hashable, so that the results can be cached.
     """
     verts, begins = (
         np.frombuffer(corners, np.float64).reshape(-1, 2),
         np.frombuffer(starts, np.int64),
     )
     following = np.arange(1, len(verts) + 1)
+    # The last corner of each polygon is joined to its first.
     following[begins[1:] - 1] = begins[:-1]
     edges = verts[following] - verts
+    # The lower bound avoids a division by zero for double corners.
     along = edges / np.maximum((edges * edges).sum(axis=1), 1e-18)[:, None]
     return tuple(
         np.ascontiguousarray(column)
@@ -295,8 +310,9 @@ def _edges(corners: bytes, starts: bytes) -> tuple[F8, ...]:
 
 
 class ViewObject(AmbfObject):
-    """A camera or a light: a pose in its parent's frame, set by commands with the
-    position controller enabled.
+    """Camera or light: a pose in its parent's frame.
+
+    Commands with the position controller enabled set the pose.
     """
 
     def __init__(self, ambf: Surroundings, spec: ViewSpec) -> None:
@@ -314,7 +330,7 @@ class ViewObject(AmbfObject):
         )
 
     def state(self) -> Any:
-        """See `AmbfObject`."""
+        """Make the state message; see `AmbfObject`."""
         if self.kind != "Object":
             return self.message(
                 **parent_text(self.ambf, self.spec.parent), pose=self._pose()
@@ -323,7 +339,7 @@ class ViewObject(AmbfObject):
         return self.plain(self._pose())
 
     def take(self, message: Any) -> None:
-        """Carry out a command: set the pose."""
+        """Execute a command: set the pose."""
         if not message.enable_position_controller:
             return
         p, q = message.pose.position, message.pose.orientation
@@ -338,10 +354,11 @@ class ViewObject(AmbfObject):
         )
         norm = math.sqrt(total(v * v for v in values[3:]))
         if not finite(*values):
-            self.complain("a pose with values that are not finite: ignored")
+            self.complain("pose ignored: expected finite values")
             return
 
         self._position = values[:3]
+        # A quaternion near zero, as clients send that leave it out, means no rotation.
         self._turn = (
             (values[3] / norm, values[4] / norm, values[5] / norm, values[6] / norm)
             if norm >= 0.1
@@ -354,12 +371,12 @@ class ViewObject(AmbfObject):
 
 
 class VehicleObject(AmbfObject):
-    """A vehicle: wheels under a body, each with power, brake and steering.
+    """Vehicle: wheels under a body, each with power, brake and steering.
 
-    A body with mass moves by the bicycle model, with one wheel in the centre of the
-    steered wheels and one in the centre of the others: power and brakes are
+    A body with mass moves by the bicycle model. It has one wheel in the centre of the
+    steered wheels and one in the centre of the others. Power and brakes are
     longitudinal forces, N, and wheels do not slip sideways. For a robot without mass,
-    power is a fraction (−1 … 1) of the top speed of its wheels.
+    power is a fraction (−1 to 1) of the top speed of its wheels.
     """
 
     def __init__(self, ambf: Surroundings, spec: VehicleSpec, body: EngineBody) -> None:
@@ -427,7 +444,7 @@ class VehicleObject(AmbfObject):
         return Template(make, [self.beginning(wire), "I", "fff", "10d"])
 
     def take(self, message: Any) -> None:
-        """Carry out a command: power, brake and steering of the wheels, or a wrench of
+        """Execute a command: power, brake and steering of the wheels, or a wrench of
         the chassis.
         """
         low, high = self.spec.steering
@@ -448,9 +465,13 @@ class VehicleObject(AmbfObject):
         self._stop = bool(message.brake)
         wrench = planar_wrench(message, "chassis_wrench")
         moves = any(self._power) or any(self._brake) or self._stop or any(self._steer)
+        # A wrench takes precedence over the wheels; a robot without mass cannot obey
+        # it.
         if any(wrench) and finite(*wrench) and self._body.mass is not None:
             self._body.set_step_hook("vehicle", None)
             self._body.obey(FORCE, wrench)
+        # A command of zeros keeps the hook if there is one, so that the brakes go on to
+        # act.
         elif moves or self._body.has_step_hook("vehicle"):
             self._body.set_step_hook("vehicle", self._act)
 
@@ -464,7 +485,7 @@ class VehicleObject(AmbfObject):
             self._body.cease()
 
     def _act(self) -> None:
-        """Called before a step: move the body by the bicycle model."""
+        """Move the body by the bicycle model; called before a step."""
         if self._body.mass is None:
             if isinstance(self._body, RobotBody):
                 self._drive(self._body)
@@ -486,6 +507,7 @@ class VehicleObject(AmbfObject):
             / mass
             * dt
         )
+        # Brakes stop the vehicle, but do not push it backwards.
         v = math.copysign(max(abs(v) - hold, 0.0), v)
         front = [(w, s) for w, _, _, s in wheels if w.steers]
         rear = [w.x for w in self.spec.wheels if not w.steers]
@@ -494,10 +516,12 @@ class VehicleObject(AmbfObject):
             axle = total(rear) / len(rear) if rear else 0.0
             base = axle
             length = total(w.x for w, _ in front) / len(front) - axle
+            # Without a wheelbase there is no turning circle.
             if abs(length) > 1e-6:
                 turn = v * tan(total(s for _, s in front) / len(front)) / length
 
-        # the rear axle does not slip sideways; it is `base` before the body's origin
+        # The rear axle, which does not slip sideways, is at `base` in front of the
+        # body's origin.
         side = -turn * base
         c, s = cosine_sine(pose.th)
         self._body.obey(VELOCITY, (c * v - s * side, s * v + c * side, turn))
@@ -516,7 +540,7 @@ class VehicleObject(AmbfObject):
 
 
 def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
-    """Vehicle of the two driven wheels of a differential-drive robot."""
+    """Return the vehicle of a differential robot's two driven wheels."""
     spec = robot.robot.spec
     half = spec.kinematics.half_track
     wheels = tuple(
@@ -533,7 +557,7 @@ def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
 
 
 class ActuatorObject(AmbfObject):
-    """An actuator that attaches a body to the actuator's parent (§6)."""
+    """Actuator that attaches a body to its parent (§6)."""
 
     def __init__(self, ambf: Surroundings, spec: ActuatorSpec) -> None:
         self.spec = spec
@@ -549,7 +573,7 @@ class ActuatorObject(AmbfObject):
         )
 
     def state(self) -> Any:
-        """See `AmbfObject`."""
+        """Make the state message; see `AmbfObject`."""
         text = self.ambf.types["std_msgs/String"]
         pose = self.ambf.messages.pose(self.spec.at)
         return self.message(
@@ -560,13 +584,13 @@ class ActuatorObject(AmbfObject):
         )
 
     def take(self, message: Any) -> None:
-        """Carry out a command: attach a body, or release it."""
+        """Execute a command: attach a body, or release it."""
         if not message.actuate:
             self.cease()
             return
 
         if self.actuated:
-            # requests while active are ignored
+            # Clients repeat their requests, so requests while it is active are ignored.
             return
 
         name = str(message.body_name.data)
@@ -576,7 +600,7 @@ class ActuatorObject(AmbfObject):
         name = self.ambf.body_called(name) or name
         try:
             if name not in sim.engine.rows:
-                self.complain(f'there is no body "{shown(name)}" to hold')
+                self.complain(f'no body "{shown(name)}" to attach')
                 return
 
             if message.use_offset:
@@ -589,7 +613,7 @@ class ActuatorObject(AmbfObject):
                 )
                 if not self.place(name, there, DURING_STEPS):
                     return
-                # apply the pose before attaching, also while the simulation runs
+                # Apply the pose before attaching, which keeps the present offset.
                 sim.settle()
 
             sim.attach(self.spec.parent, name)
@@ -605,8 +629,9 @@ class ActuatorObject(AmbfObject):
 
 
 class GripperObject(AmbfObject):
-    """A robot's gripper as an actuator: actuated, it closes and grips what is between
-    its paddles; released, it opens.
+    """Gripper of a robot as an actuator.
+
+    Actuated, it closes and grips an object between its paddles; released, it opens.
     """
 
     def __init__(
@@ -617,7 +642,7 @@ class GripperObject(AmbfObject):
         super().__init__(ambf, name, "Actuator", offer)
 
     def state(self) -> Any:
-        """See `AmbfObject`."""
+        """Make the state message; see `AmbfObject`."""
         text = self.ambf.types["std_msgs/String"]
         pose = self.ambf.messages.pose(Pose(self._gripper.front))
         held = self._gripper.holding is not None
@@ -629,16 +654,14 @@ class GripperObject(AmbfObject):
         )
 
     def take(self, message: Any) -> None:
-        """Carry out a command: close or open."""
+        """Execute a command: close or open."""
         if bool(message.actuate) != self._on:
             self._on = bool(message.actuate)
             goal = 0.0 if self._on else math.inf
             self._gripper.move_to(goal, goal)
 
     def cease(self) -> None:
-        """The gripper stays as it is: a robot does not drop its load because of a
-        time-out.
-        """
+        """Do nothing: a robot must not drop its load because of a timeout."""
 
 
 __all__ = [
