@@ -1,5 +1,6 @@
-"""Callables of programs are called when the participant's own state is consistent: they
-may write, add and remove endpoints, and raise.
+"""Calls into programs, delayed until the participant's own state is consistent.
+
+The called functions may write, add and remove endpoints, and raise.
 """
 
 from __future__ import annotations
@@ -10,28 +11,28 @@ from typing import Any
 
 
 class Callbacks:
-    """Calls that wait, in order."""
+    """Queue of calls, in order."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._is_running = False
 
     def add(self, call: Callable[..., None], *args: object) -> None:
-        """Call it at the next `run`."""
+        """Queue a call for the next `run`."""
         self._waiting.append((call, args))
 
     def run(self) -> None:
-        """Make all calls, also those that come meanwhile. One that raises does not keep
-        the others from being made.
+        """Make all queued calls, including calls that are queued meanwhile.
+
+        An error in one call does not stop the others.
 
         Raises
         ------
         Exception
-            What a call has raised; of several an `ExceptionGroup`.
+            Error of a call; for several an `ExceptionGroup`.
         """
-        if (
-            self._is_running or not self._waiting
-        ):  # of calls within calls, the outermost makes all
+        # In nested runs, the outermost one makes all calls.
+        if self._is_running or not self._waiting:
             return
 
         errors: list[Exception] = []
@@ -49,4 +50,4 @@ class Callbacks:
         if len(errors) == 1:
             raise errors[0]
         if errors:
-            raise ExceptionGroup("callables of readers and writers", errors)
+            raise ExceptionGroup("callbacks of readers and writers", errors)

@@ -1,5 +1,6 @@
-"""Discovery: participants (SPDP), their endpoints (SEDP), liveliness (WLP), and
-matching (DDSI-RTPS 2.5, §8.5 and §8.4.13).
+"""Discovery of participants (SPDP) and endpoints (SEDP), liveliness (WLP) and matching.
+
+Source: DDSI-RTPS 2.5, §8.5 and §8.4.13.
 """
 
 from __future__ import annotations
@@ -49,25 +50,26 @@ from botyard.protocols.rtps.writer import InstanceWriter, PendingWriters, Writer
 from botyard.protocols.tokenbucket import RateLimit
 
 LEASE_S: Final = 20.0
-"""Our lease, s."""
+"""Lease that this participant announces, s."""
 ANNOUNCE_EVERY_S: Final = 3.0
 FIRST_ANNOUNCEMENTS: Final = 5
 FIRST_ANNOUNCE_EVERY_S: Final = 0.1
 GREET_AFTER_S: Final = 0.1
-"""From one greeting of a participant to the next, s; then twice as long each time."""
+"""Delay before a participant is greeted again, s; it doubles each time."""
 SWEEP_EVERY_S: Final = 1.0
 UNREAD_GRACE_S: Final = 30.0
-"""So much later, s, a lease ends while packets wait to be read."""
+"""Extension of a lease while received packets wait to be read, s."""
 ALIVE_EVERY_S: Final = LEASE_S / 3.0
 CHORES_EVERY_S: Final = 0.005
-"""From one part of what takes long to the next, s: the world's steps and other clients
-come between.
+"""Interval between the slices of long work, s.
+
+The steps of the world and other clients get their turn in between.
 """
 _AUTOMATIC: Final = b"\0\0\0\x01"
 """Kind of a participant message: automatic liveliness (§9.6.3.1)."""
 _BUILTIN_QOS: Final = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
 
-# reader of ours, writer of theirs, and the bit by which they say that they have it
+# Our reader, their writer, and the bit with which they announce that writer.
 _READERS: Final = (
     (
         guids.PUBLICATIONS_READER,
@@ -92,29 +94,31 @@ _WRITERS: Final = (
 )
 
 Routes = dict[bytes, tuple[WriterProxy, ...]]
-"""By a remote writer's GUID: what our readers know of it."""
+"""By a remote writer's GUID: the state that our readers keep of it."""
 
 
 class Discovery:
-    """Who is there, and who is matched with whom.
+    """Remote participants, their endpoints, and the matched pairs.
 
     Parameters
     ----------
     data : ParticipantData
-        Our own.
+        Description of this participant.
     announce_to : sequence of Address
-        The multicast group, and participants that are looked for by unicast.
+        Multicast group, and participants to find by unicast.
     domain : int
+        Domain id.
     outbox, pending, inbox, events
         Shared with all endpoints.
     now : float
-        s.
+        Time, s.
 
     Attributes
     ----------
     writers, readers : dict
-        All of ours, built-in ones too, by entity id.
+        All local endpoints by entity id, including built-in ones.
     routes : Routes
+        Local readers of each remote writer.
     peers : dict of Peer
         Remote participants, by prefix.
     """
@@ -139,8 +143,7 @@ class Discovery:
         self._inbox = inbox
         self._events = events
         self.has_unread: Callable[[], bool] = lambda: False
-        """Whether packets have come that were not fed: leases are judged after reading.
-        """
+        """Whether received packets wait to be fed; leases are checked after reading."""
         self.writers: dict[bytes, Writer[Any]] = {}
         self.readers: dict[bytes, Reader] = {}
         self.routes: Routes = {}
@@ -149,10 +152,9 @@ class Discovery:
         self._local: dict[str, dict[bytes, Writer[Any] | Reader]] = {}
         self._remote: dict[str, dict[bytes, EndpointData]] = {}
         self._remote_count = 0
-        # participants that have gone, and of which endpoints are still matched
+        # Participants that have left, but whose endpoints are still matched.
         self._leaving: dict[bytes, Peer] = {}
-        # what takes long, by what it is about: a part of it is done in each call of
-        # `due`
+        # Long work by its subject; each call of `due` does a slice of it.
         self._chores: dict[tuple[str, bytes], Iterator[None]] = {}
         self._ignored: dict[bytes, int] = {}
         self._rate = RateLimit(ANNOUNCEMENTS_PER_S, ANNOUNCEMENTS_PER_S)
@@ -192,10 +194,11 @@ class Discovery:
         self._announcement = wire.data(pair, self._number, self._data.encode())
 
     def describe(self, user_data: bytes) -> None:
-        """Say something else of ourselves."""
+        """Change the user data of the announcement."""
         self._data = replace(self._data, user_data=user_data)
         self._number += 1
         self._encode()
+        # The first announcements after a change are sent quickly again.
         self._announced, self._announce_at = 0, self._now
 
     def _announce(self) -> None:
@@ -203,12 +206,13 @@ class Discovery:
             self._outbox.send(address, self._announcement)
 
     def leave(self) -> None:
-        """Say to all that we have gone."""
+        """Announce to all participants that this one leaves."""
         self._number += 1
         guid = self._data.guid
         pair = guids.SPDP_READER + guids.SPDP_WRITER
         key = encode_key(p.PARTICIPANT_GUID, guid)
         submessage = wire.data_key(pair, self._number, p.disposal(guid), key)
+        # Unicast as well: a participant may be out of reach of the multicast group.
         known = (peer.metatraffic() for peer in self.peers.values())
         for address in dict.fromkeys(
             (*self._announce_to, *(a for a in known if a is not None))
@@ -216,7 +220,7 @@ class Discovery:
             self._outbox.send(address, submessage)
 
     def due(self, now: float) -> float:
-        """Do what is due; when the next thing is, s."""
+        """Do everything that is due; return the time of the next call, s."""
         self._now = now
         if now >= self._announce_at:
             self._announce()
@@ -234,8 +238,9 @@ class Discovery:
             self._sweep_at = now + SWEEP_EVERY_S
             expired = [x for x in self.peers.values() if x.is_expired(now)]
             if (
+                # They may have sent packets that are not read yet.
                 expired and self.has_unread()
-            ):  # they may have spoken, and we have not read it
+            ):
                 expired = [x for x in expired if x.is_expired(now - UNREAD_GRACE_S)]
 
             for peer in expired:
@@ -244,7 +249,7 @@ class Discovery:
         if now >= self._alive_at:
             self._alive_at = now + ALIVE_EVERY_S
             if self.liveliness.matched:
-                # CDR of ParticipantMessageData: prefix, kind, no data (§9.6.3.1)
+                # CDR of ParticipantMessageData: prefix, kind, and no data (§9.6.3.1).
                 key = self._prefix + _AUTOMATIC
                 self.liveliness.put(
                     key, b"\0\1\0\0" + key + wire.OURS.uint32.pack(0), now
@@ -258,17 +263,19 @@ class Discovery:
         )
 
     def _work(self) -> None:
-        """Do a part of what takes long."""
+        """Do a slice of the long work."""
         room = MAX_AT_ONCE
         while self._chores and room:
             key, chore = next(iter(self._chores.items()))
             room -= sum(1 for _ in islice(chore, room))
+            # Room is left only if the work is finished.
             if room:
                 del self._chores[key]
 
     def _start(self, name: str, guid: bytes, chore: Iterator[None]) -> None:
-        """Do a part of something now, and of what is left a part in each call of `due`."""
+        """Do a slice of some work now, and another slice in each call of `due`."""
         self._chores.pop((name, guid), None)
+        # A full slice may have left something to do.
         if sum(1 for _ in islice(chore, MAX_AT_ONCE)) == MAX_AT_ONCE:
             self._chores[name, guid] = chore
 
@@ -277,25 +284,28 @@ class Discovery:
     def announced(
         self, prefix: bytes, number: int, payload: bytes, source: Address, now: float
     ) -> None:
-        """A participant announces itself.
+        """Process the announcement of a participant.
 
         Raises
         ------
         MalformedError
-            That is not an announcement.
+            The payload is not a valid announcement.
         """
         self._now = now
         peer = self.peers.get(prefix)
+        # Each announcement raises the number of bytes that an unverified participant
+        # may be sent.
         if peer is not None and not peer.host:
             peer.announced(len(payload))
         if peer is not None and peer.number == number:
             if not peer.host and peer not in self._greeting:
-                # it is still there: greet it again
+                # It is still there, so it is greeted again.
                 self._greeting[peer] = None
                 peer.greetings, peer.greet_at = 0, now
 
             return
 
+        # Reading an announcement is expensive, so news of one address has a rate limit.
         if self._ignored.get(prefix) == number or not self._rate.allows(source[0], now):
             return
         data = ParticipantData.read(payload)
@@ -316,8 +326,10 @@ class Discovery:
             self._changed(peer, data, number, source, now)
 
     def _greeted(self, data: ParticipantData, source: Address) -> tuple[Address, ...]:
-        """Where a participant is greeted: first where its announcement came from.
-        Nobody elsewhere makes us greet programs of this host.
+        """Return the addresses at which a participant is greeted.
+
+        The address that its announcement came from is first. Other hosts cannot make
+        this one greet programs of its loopback network.
         """
         is_local = self._outbox.is_local(source[0])
         near = [
@@ -330,14 +342,17 @@ class Discovery:
         )
 
     def strange(self, peer: Peer, host: str) -> None:
-        """A packet in the name of a participant has come from a host that it does not
-        announce: it does not count.
+        """Record a packet in the name of a participant from a host that it does not
+        announce.
+
+        Such packets are ignored.
         """
+        # Logged once for each host: the packets may come in a flood.
         if peer.strange_host != host:
             peer.strange_host = host
             text = (
-                f"its packets come from {host}, which is none of the "
-                "addresses that it announces: not served"
+                f"its packets come from {host}, which is not one of the "
+                "addresses that it announces: ignored"
             )
             self._events.add(EventKind.REFUSED, peer.data.guid, text)
 
@@ -350,9 +365,11 @@ class Discovery:
             return "it announces no address for UDP over IPv4"
         return ""
 
+    # Logged once; later only the newest number is kept, so that a changed participant
+    # is read again.
     def _ignore(self, prefix: bytes, number: int, reason: str, source: Address) -> None:
         if prefix not in self._ignored:
-            text = f"the participant at {source[0]} is not served: {reason}"
+            text = f"the participant at {source[0]} is ignored: {reason}"
             self._events.add(EventKind.REFUSED, prefix + guids.PARTICIPANT, text)
 
         self._ignored.pop(prefix, None)
@@ -361,18 +378,18 @@ class Discovery:
             del self._ignored[next(iter(self._ignored))]
 
     def _meet(self, peer: Peer, now: float, size: int) -> None:
-        """A new participant, which has announced itself with so many bytes."""
+        """Add a new participant that has announced itself with `size` bytes."""
         if len(self.peers) >= MAX_PARTICIPANTS:
             other = self._who_gives_way(peer.origin, now)
             if other is None:
-                text = f"a participant more than the {MAX_PARTICIPANTS} that are served"
+                text = f"the limit of {MAX_PARTICIPANTS} participants is reached: one is ignored"
                 self._events.add(EventKind.REFUSED, peer.data.guid, text)
                 return
 
             if other.host:
                 text = (
-                    f"the participant at {other.host} gives way to one at "
-                    f"{peer.origin}: no more are served"
+                    f"the participant at {other.host} is replaced by one at "
+                    f"{peer.origin}: the limit of participants is reached"
                 )
                 self._events.add(EventKind.REFUSED, other.data.guid, text)
 
@@ -384,30 +401,36 @@ class Discovery:
         peer.greet_at = now
 
     def _who_gives_way(self, origin: str, now: float) -> Peer | None:
-        """Who gives its place up to a participant from a host: see `MAX_PARTICIPANTS`."""
+        """Return the participant that makes room for one of a host; see
+        `MAX_PARTICIPANTS`.
+        """
         peers = self.peers.values()
+        # Unverified participants first: they may be forged, and cost nothing to drop.
         unverified = next((x for x in peers if not x.host), None)
         if unverified is not None:
             return unverified
         counts = Counter(x.host for x in peers)
         host, most = counts.most_common(1)[0]
+        # The newcomer's own host has most of the places, so only its idle participants
+        # make room.
         if counts[origin] + 1 >= most:
             return next((x for x in peers if x.host == origin and x.is_idle(now)), None)
         of_host = [x for x in peers if x.host == host]
         return next((x for x in of_host if x.is_idle(now)), of_host[-1])
 
     def _greet(self, peer: Peer, now: float) -> None:
-        """Announce ourselves to a participant, and ask whether it is there: what it
-        answers shows that it is where it says.
+        """Announce this participant to another one, and ask it for an answer.
 
-        Each greeting has the announcement, without which the others mean nothing: our
-        next one may not reach it.
+        The answer shows that it is at the announced address. Each greeting has the
+        announcement, without which the other parts mean nothing, because the next
+        multicast may not reach that participant.
         """
         if peer.greetings >= MAX_GREETINGS:
             del self._greeting[peer]
             return
 
         peer.greetings += 1
+        # Doubling intervals: a participant that does not exist costs little.
         peer.greet_at = now + GREET_AFTER_S * (1 << peer.greetings - 1)
         parts = [self._announcement, wire.info_dst(peer.prefix)]
         for ours, theirs, bit in _WRITERS[:2]:
@@ -425,15 +448,17 @@ class Discovery:
         size = len(self._outbox.head) + sum(map(len, parts))
         for address in peer.greeted:
             if not peer.may_have(size):
-                # until it announces itself again
+                # No more greetings until its next announcement, then at its next
+                # address.
                 del self._greeting[peer]
+                # Another address next time: the first one may be unreachable.
                 peer.greeted = (*peer.greeted[1:], *peer.greeted[:1])
                 break
 
             self._outbox.send(address, *parts)
 
     def verified(self, peer: Peer, host: str, now: float) -> None:
-        """A packet of a participant for us has come from a host."""
+        """Process the first packet that a participant has addressed to this one."""
         if not peer.is_at(host):
             self.strange(peer, host)
             return
@@ -474,15 +499,14 @@ class Discovery:
         source: Address,
         now: float,
     ) -> None:
-        """A participant says something else of itself, such as other addresses."""
+        """Apply a changed announcement, for example with other addresses."""
         before, peer.data, peer.number = peer.data, data, number
         if not peer.host:
             peer.greeted = self._greeted(data, source)
             return
 
-        if not peer.is_at(
-            peer.host
-        ):  # it has moved: whether it is there must be seen anew
+        # It has moved, so its new address must be verified.
+        if not peer.is_at(peer.host):
             self._forget(peer, EventKind.LEFT)
             moved = Peer(data, number, now, source[0], self._greeted(data, source))
             self._meet(moved, now, len(data.encode()))
@@ -501,9 +525,10 @@ class Discovery:
             self._start("move", peer.prefix, self._move(peer))
 
     def _move(self, peer: Peer) -> Iterator[None]:
-        """Send to the endpoints of a participant where it is now."""
+        """Use the present addresses of a participant for its endpoints."""
         for endpoint in tuple(peer.endpoints.values()):
             address = peer.address_of(endpoint)
+            # The endpoint may have gone since the work started.
             if peer.endpoints.get(endpoint.guid) is endpoint and address is not None:
                 for local in self._local.get(endpoint.topic, {}).values():
                     if endpoint.guid in local.matched:
@@ -512,12 +537,13 @@ class Discovery:
             yield
 
     def disposed(self, prefix: bytes, sample_key: bytes, payload: bytes) -> None:
-        """A participant says that it leaves; only it may say so.
+        """Process the message that a participant leaves; only the participant itself
+        may send it.
 
         Raises
         ------
         MalformedError
-            It is not said who leaves.
+            The message does not name the participant.
         """
         guid = sample_key or read_key(payload)
         peer = self.peers.get(prefix)
@@ -525,14 +551,15 @@ class Discovery:
             self._forget(peer, EventKind.LEFT)
 
     def _forget(self, peer: Peer, kind: EventKind) -> None:
-        """A participant has gone: from now on nothing of it counts. Its endpoints are
-        unmatched in parts by `due`.
+        """Remove a participant, which no longer counts from now on.
+
+        Later calls of `due` unmatch its endpoints in slices.
         """
         del self.peers[peer.prefix]
         self._greeting.pop(peer, None)
         self._chores.pop(("move", peer.prefix), None)
         if peer.endpoints:
-            # it had gone just before already
+            # It had already left shortly before.
             before = self._leaving.get(peer.prefix)
             if before is not None:
                 before.endpoints.update(peer.endpoints)
@@ -548,7 +575,7 @@ class Discovery:
             self._events.add(kind, peer.data.guid, f"participant at {peer.host}")
 
     def _unmatch_all(self, peer: Peer) -> Iterator[None]:
-        """Unmatch the endpoints of a participant that has gone."""
+        """Unmatch the endpoints of a participant that has left."""
         while peer.endpoints:
             self._endpoint_gone(peer, next(iter(peer.endpoints)))
             yield
@@ -558,7 +585,7 @@ class Discovery:
     # -- their endpoints
 
     def _endpoint(self, sample: Sample) -> None:
-        """A sample of SEDP."""
+        """Process a sample of SEDP."""
         peer = self.peers.get(sample.writer[:12])
         if peer is None:
             return
@@ -573,7 +600,7 @@ class Discovery:
             is_writer = sample.writer[12:] == guids.PUBLICATIONS_WRITER
             if endpoint.guid[:12] != peer.prefix or endpoint.is_writer != is_writer:
                 raise MalformedError(
-                    "a participant announces an endpoint of another one"
+                    "a participant announces an endpoint of another participant"
                 )
         except MalformedError as error:
             self._events.add(
@@ -588,13 +615,14 @@ class Discovery:
 
         left = self._leaving.get(peer.prefix)
         if (
+            # It had left, and is back before all of its endpoints were unmatched.
             left is not None and endpoint.guid in left.endpoints
-        ):  # it had gone, and is back before all of it was unmatched
+        ):
             self._endpoint_gone(left, endpoint.guid)
 
         if len(peer.endpoints) >= MAX_PEER_ENDPOINTS or not self._has_room(peer):
             text = (
-                f"{endpoint.topic!r} of {peer.host}: an endpoint more than are served"
+                f"{endpoint.topic!r} of {peer.host}: the limit of endpoints is reached"
             )
             self._events.add(EventKind.REFUSED, endpoint.guid, text)
             return
@@ -606,11 +634,13 @@ class Discovery:
             self._try(local, endpoint, peer)
 
     def _has_room(self, peer: Peer) -> bool:
-        """Whether there is room for one more endpoint of a participant; another one may
-        give way, see `MAX_ENDPOINTS`.
+        """Return whether there is room for another endpoint of a participant.
+
+        Another endpoint may be removed for it; see `MAX_ENDPOINTS`.
         """
         if self._remote_count < MAX_ENDPOINTS:
             return True
+        # Endpoints of participants that have left come first.
         loser = next((x for x in self._leaving.values() if x.endpoints), None)
         if loser is None:
             counts: Counter[str] = Counter()
@@ -623,13 +653,14 @@ class Discovery:
                 (x for x in self.peers.values() if x.host == host),
                 key=lambda x: len(x.endpoints),
             )
+            # To replace an endpoint by one of the same participant would gain nothing.
             if host == peer.host and len(loser.endpoints) <= len(peer.endpoints) + 1:
                 return False
 
         guid = next(reversed(loser.endpoints))
         text = (
-            f"{loser.endpoints[guid].topic!r} of {loser.host} gives way to "
-            f"one of {peer.host}: no more endpoints are served"
+            f"{loser.endpoints[guid].topic!r} of {loser.host} is replaced by "
+            f"one of {peer.host}: the limit of endpoints is reached"
         )
         self._events.add(EventKind.REFUSED, guid, text)
         self._endpoint_gone(loser, guid)
@@ -657,14 +688,15 @@ class Discovery:
     def _try(
         self, local: Writer[Any] | Reader, remote: EndpointData, peer: Peer
     ) -> None:
-        """Match two endpoints of one topic, if they fit."""
+        """Match two endpoints of one topic if they are compatible."""
         is_writer = isinstance(local, Writer)
         if remote.is_writer == is_writer or remote.type_name != local.data.type_name:
-            # two types on one topic are two sets of pairs
+            # Two types on one topic are independent, as in DDS.
             return
 
         offered, wanted = (local.data, remote) if is_writer else (remote, local.data)
         reason = mismatch(offered.qos, wanted.qos)
+        # ROS messages have no keys, and this writer sends no inline QoS.
         if reason or remote.has_key or remote.expects_inline_qos:
             reason = reason or (
                 "samples with a key" if remote.has_key else "expects inline QoS"
@@ -676,14 +708,14 @@ class Discovery:
 
         address = peer.address_of(remote)
         if address is None:
-            text = f"{remote.topic}: no address of it is at {peer.host}, where its participant is"
+            text = f"{remote.topic}: it has no address at {peer.host}, the host of its participant"
             self._events.add(EventKind.REFUSED, remote.guid, text)
             return
 
         if address not in peer.addresses and len(peer.addresses) >= MAX_PEER_ADDRESSES:
             text = (
-                f"{remote.topic} of {peer.host}: an address more than the "
-                f"{MAX_PEER_ADDRESSES} of a participant that are served"
+                f"{remote.topic} of {peer.host}: the limit of "
+                f"{MAX_PEER_ADDRESSES} addresses of a participant is reached"
             )
             self._events.add(EventKind.REFUSED, remote.guid, text)
             return
@@ -712,7 +744,7 @@ class Discovery:
     # -- our endpoints
 
     def add(self, local: Writer[Any] | Reader, now: float) -> None:
-        """An endpoint of ours is ready: announce and match it."""
+        """Announce a new local endpoint, and match it."""
         self._now = now
         data = local.data
         if isinstance(local, Writer):
@@ -726,9 +758,10 @@ class Discovery:
         self._start("match", local.guid, self._match_all(local))
 
     def _match_all(self, local: Writer[Any] | Reader) -> Iterator[None]:
-        """Match an endpoint of ours with all that are known."""
+        """Match a local endpoint with all known remote ones."""
         topic = local.data.topic
         for remote in tuple(self._remote.get(topic, {}).values()):
+            # The list is a copy: participants and endpoints may have left since.
             peer = self.peers.get(remote.guid[:12])
             is_there = peer is not None and peer.endpoints.get(remote.guid) is remote
             if peer is not None and is_there and remote.guid not in local.matched:
@@ -736,7 +769,7 @@ class Discovery:
             yield
 
     def remove(self, local: Writer[Any] | Reader, now: float) -> None:
-        """An endpoint of ours is gone."""
+        """Remove a local endpoint."""
         self._now = now
         data = local.data
         locals_ = self._local.get(data.topic, {})
@@ -761,7 +794,7 @@ class Discovery:
         )
 
     def _close(self, local: Writer[Any] | Reader) -> Iterator[None]:
-        """Unmatch the endpoints that one of ours had that is gone."""
+        """Unmatch the remote endpoints of a removed local one."""
         for guid, remote in tuple(local.matched.items()):
             peer = self.peers.get(guid[:12])
             if peer is not None and peer.endpoints.get(guid) is remote:

@@ -1,5 +1,6 @@
-"""What participants and endpoints say of themselves: samples of SPDP and SEDP
-(DDSI-RTPS 2.5, §8.5.3, §8.5.4 and §9.6.2).
+"""Descriptions of participants and endpoints: samples of SPDP and SEDP.
+
+Source: DDSI-RTPS 2.5, §8.5.3, §8.5.4 and §9.6.2.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ _GUID_BYTES: Final = 16
 def _guid(found: Parameters, pid: int) -> bytes:
     value = found.get(pid, [b""])[0]
     if len(value) < _GUID_BYTES:
-        raise MalformedError(f"no GUID in parameter 0x{pid:04x}")
+        raise MalformedError(
+            f"parameter 0x{pid:04x}: expected a GUID of {_GUID_BYTES} bytes, found {len(value)}"
+        )
     return value[:_GUID_BYTES]
 
 
@@ -51,7 +54,7 @@ def _locators(found: Parameters, pid: int, layout: Layout) -> tuple[Address, ...
 
 
 def _user_data(found: Parameters, layout: Layout) -> bytes:
-    """User data; what is longer than anything that ROS says there is left out."""
+    """Return the user data; data that is longer than ROS needs is left out."""
     data = (
         p.octets(found[p.USER_DATA][0], layout, MAX_PARAMETER_BYTES)
         if p.USER_DATA in found
@@ -62,27 +65,30 @@ def _user_data(found: Parameters, layout: Layout) -> bytes:
 
 def _name(found: Parameters, pid: int, layout: Layout) -> str:
     if pid not in found:
-        raise MalformedError(f"an endpoint without parameter 0x{pid:04x}")
+        raise MalformedError(f"endpoint: expected parameter 0x{pid:04x}")
     return p.text(found[pid][0], layout, MAX_NAME_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
 class ParticipantData:
-    """A participant.
+    """Description of a participant.
 
     Attributes
     ----------
     guid : bytes
+        GUID.
     metatraffic, default : tuple of Address
         Unicast addresses for discovery, and for data.
     builtin : int
         BUILTIN_ENDPOINT_SET.
     lease : float
-        s.
+        Lease, s.
     user_data : bytes
+        User data.
     vendor : bytes
+        Vendor id.
     domain : int or None
-        None: it does not say.
+        Domain id; None if it is not announced.
     tag : str
         Domain tag.
     """
@@ -98,7 +104,7 @@ class ParticipantData:
     tag: str = ""
 
     def encode(self) -> bytes:
-        """Payload of an SPDP sample."""
+        """Return the payload of an SPDP sample."""
         return p.sample(
             (
                 p.parameter(p.PROTOCOL_VERSION, VERSION),
@@ -120,20 +126,24 @@ class ParticipantData:
 
     @classmethod
     def read(cls, payload: bytes) -> ParticipantData:
-        """From an SPDP sample.
+        """Return the description in an SPDP sample.
 
         Raises
         ------
         MalformedError
-            It is not one, or lacks what it must have.
+            The payload is not a valid SPDP sample.
         """
         found, layout = p.read_list(payload)
         guid = _guid(found, p.PARTICIPANT_GUID)
         if guid[12:] != PARTICIPANT:
-            raise MalformedError(f"a participant with the entity id {guid[12:].hex()}")
+            raise MalformedError(
+                f"expected the entity id of a participant, found {guid[12:].hex()}"
+            )
         builtin = found.get(p.BUILTIN_ENDPOINT_SET)
         if builtin is None or len(builtin[0]) < 4:
-            raise MalformedError("a participant without its set of built-in endpoints")
+            raise MalformedError(
+                "participant: expected its set of built-in endpoints, found none"
+            )
         domain = found.get(p.DOMAIN_ID)
         lease = (
             p.seconds(found[p.LEASE_DURATION][0], layout)
@@ -142,6 +152,7 @@ class ParticipantData:
         )
         default = _locators(found, p.DEFAULT_UNICAST_LOCATOR, layout)
         metatraffic = _locators(found, p.METATRAFFIC_UNICAST_LOCATOR, layout)
+        # A participant with one kind of address uses it for both purposes.
         return cls(
             guid,
             metatraffic or default,
@@ -159,21 +170,24 @@ class ParticipantData:
 
 @dataclass(frozen=True, slots=True)
 class EndpointData:
-    """A writer or reader.
+    """Description of a writer or reader.
 
     Attributes
     ----------
     guid : bytes
+        GUID.
     topic, type_name : str
         DDS names.
     qos : Qos
+        Policies.
     user_data : bytes
+        User data.
     locators : tuple of Address
-        None: those of its participant.
+        Addresses; an empty tuple means the addresses of its participant.
     vendor : bytes
-        Of its participant.
+        Vendor id of its participant.
     expects_inline_qos : bool
-        A reader that wants QoS with each sample.
+        Whether a reader needs QoS with each sample.
     """
 
     guid: bytes
@@ -187,7 +201,7 @@ class EndpointData:
 
     @property
     def is_writer(self) -> bool:
-        """Writer, or reader."""
+        """Whether it is a writer, not a reader."""
         return self.guid[15] in WRITER_KINDS
 
     @property
@@ -196,7 +210,7 @@ class EndpointData:
         return self.guid[15] in (0x02, 0x07)
 
     def encode(self) -> bytes:
-        """Payload of an SEDP sample."""
+        """Return the payload of an SEDP sample."""
         return p.sample(
             (
                 p.parameter(p.ENDPOINT_GUID, self.guid),
@@ -213,17 +227,20 @@ class EndpointData:
 
     @classmethod
     def read(cls, payload: bytes, vendor: bytes = VENDOR) -> EndpointData:
-        """From an SEDP sample of a participant of that vendor.
+        """Return the description in an SEDP sample of a participant of a vendor.
 
         Raises
         ------
         MalformedError
-            It is not one, or lacks what it must have.
+            The payload is not a valid SEDP sample.
         """
         found, layout = p.read_list(payload)
+        # Some implementations send the GUID as key hash only.
         guid = _guid(found, p.ENDPOINT_GUID if p.ENDPOINT_GUID in found else p.KEY_HASH)
         if guid[15] not in WRITER_KINDS and guid[15] not in READER_KINDS:
-            raise MalformedError(f"an endpoint with the entity id {guid[12:].hex()}")
+            raise MalformedError(
+                f"expected the entity id of a writer or reader, found {guid[12:].hex()}"
+            )
         inline = found.get(p.EXPECTS_INLINE_QOS, [b"\0"])[0]
         return cls(
             guid,
@@ -238,17 +255,17 @@ class EndpointData:
 
 
 def encode_key(pid: int, guid: bytes) -> bytes:
-    """Payload of a disposal: the key of a participant or endpoint alone."""
+    """Return the payload of a disposal: only the key of a participant or endpoint."""
     return p.sample((p.parameter(pid, guid),))
 
 
 def read_key(payload: bytes) -> bytes:
-    """GUID of a disposed participant or endpoint, from such a payload.
+    """Return the GUID of a disposed participant or endpoint, from such a payload.
 
     Raises
     ------
     MalformedError
-        There is none in it.
+        The payload has no GUID.
     """
     found, _ = p.read_list(payload)
     return _guid(

@@ -1,4 +1,4 @@
-"""What has happened to a participant, for logs and metrics."""
+"""Events of a participant, for logs and metrics."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ class EventKind(Enum):
 
 
 class Event(NamedTuple):
-    """An event.
+    """Event of a participant.
 
     Attributes
     ----------
     kind : EventKind
+        Kind of event.
     guid : bytes
-        Of the participant or endpoint that it is about.
+        GUID of the participant or endpoint.
     text : str
-        What happened.
+        Description.
     """
 
     kind: EventKind
@@ -40,7 +41,7 @@ class Event(NamedTuple):
 
 
 class Events:
-    """The last events, and how many of each kind there were."""
+    """Last events, and counts of all events by kind."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
@@ -52,7 +53,7 @@ class Events:
         self._events.append(Event(kind, guid, text))
 
     def take(self) -> list[Event]:
-        """The events since the last call, the oldest first."""
+        """Return the events since the last call, the oldest first."""
         found = list(self._events)
         self._events.clear()
         return found

@@ -1,5 +1,6 @@
-"""Samples that are put together from fragments (DDSI-RTPS 2.5, §8.4.14.1). What a size
-makes us allocate is checked before.
+"""Reassembly of samples from fragments (DDSI-RTPS 2.5, §8.4.14.1).
+
+Sizes from packets are checked before memory is allocated.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ User = TypeVar("User")
 
 
 class Assembly(Generic[User]):
-    """A sample of which fragments have come.
+    """Sample that is incomplete: some of its fragments have arrived.
 
     Parameters
     ----------
     head : DataFrag
-        Of the first that came.
+        Header of the first fragment that arrived.
     inline : InlineQos
-        Of the same.
+        Inline QoS of that fragment.
     now : float
-        s.
+        Time, s.
     host : str
-        On whose account it is kept.
+        Host whose memory limit the sample counts towards.
     """
 
     __slots__ = (
@@ -63,29 +64,30 @@ class Assembly(Generic[User]):
         self._came = bytearray(self._count)
 
     def add(self, head: DataFrag, part: bytes, now: float) -> bool:
-        """Add the fragments of a submessage; whether the sample is complete.
+        """Add the fragments of a submessage; return whether the sample is complete.
 
         Raises
         ------
         MalformedError
-            They do not fit the others or are cut off.
+            The fragments do not match the earlier ones, or are cut off.
         """
         size = self.fragment_size
         if head.fragment_size != size or head.sample_size != self.size:
-            raise MalformedError("fragments of one sample differ in sizes")
+            raise MalformedError("the fragments of a sample have different sizes")
         if head.first + head.fragments - 1 > self._count:
             raise MalformedError(
-                f"fragment {head.first + head.fragments - 1} of {self._count}"
+                f"expected at most {self._count} fragments, found number {head.first + head.fragments - 1}"
             )
 
         begin = (head.first - 1) * size
         end = min(begin + head.fragments * size, self.size)
         if len(part) < end - begin:
             raise MalformedError(
-                f"{head.fragments} fragments of {size} bytes in {len(part)}"
+                f"expected {head.fragments} fragments of {size} bytes, found {len(part)} bytes"
             )
 
         self.touched = now
+        # A repeated fragment is skipped; after completion the buffer is immutable.
         for k in range(head.first - 1, head.first - 1 + head.fragments):
             if not self._came[k] and isinstance(self._bytes, bytearray):
                 self._came[k] = 1
@@ -98,7 +100,9 @@ class Assembly(Generic[User]):
         return self._missing == 0
 
     def missing(self) -> list[int]:
-        """The first missing fragments, counted from 1: as many as a request can name."""
+        """Return the first missing fragments, counted from 1: as many as a request can
+        name.
+        """
         found: list[int] = []
         at = self._came.find(0)
         begin = at
@@ -109,28 +113,32 @@ class Assembly(Generic[User]):
         return found
 
     def is_stale(self, now: float) -> bool:
-        """Whether nothing has come for long."""
+        """Return whether no fragment has arrived for `ASSEMBLY_TIMEOUT_S`."""
         return now - self.touched > ASSEMBLY_TIMEOUT_S
 
     def payload(self) -> bytes:
-        """The whole sample; the same bytes for all readers."""
+        """Return the whole sample; all readers share its bytes."""
         if isinstance(self._bytes, bytearray):
             self._bytes = bytes(self._bytes)
         return self._bytes
 
 
 def cost(head: DataFrag) -> int:
-    """Bytes that are kept while a sample is put together."""
+    """Return the bytes of memory of an incomplete sample."""
     return (
         head.sample_size
+        # One byte for each fragment records whether it has arrived; the minus signs
+        # round up.
         - (-head.sample_size // head.fragment_size)
         + HELD_OVERHEAD_BYTES
     )
 
 
 def is_plausible(head: DataFrag, limit: int) -> bool:
-    """Whether a sample may be put together: no longer than `limit`, and not in
-    splinters.
+    """Return whether a sample may be reassembled: not too long, fragments not too
+    small.
+
+    Tiny fragments would cost more bookkeeping than data.
     """
     return head.sample_size <= limit and head.fragment_size >= min(
         MIN_FRAGMENT_BYTES, head.sample_size

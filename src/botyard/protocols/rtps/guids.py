@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 from botyard.protocols.rtps.wire import Layout
 
 Address: TypeAlias = tuple[str, int]
-"""IPv4 host in numbers, UDP port."""
+"""IPv4 host in numbers, and UDP port."""
 
-# entity ids of built-in endpoints (table 9.2)
+# Entity ids of built-in endpoints (table 9.2).
 PARTICIPANT: Final = b"\x00\x00\x01\xc1"
 SPDP_WRITER: Final = b"\x00\x01\x00\xc2"
 SPDP_READER: Final = b"\x00\x01\x00\xc7"
@@ -21,7 +21,7 @@ SUBSCRIPTIONS_READER: Final = b"\x00\x00\x04\xc7"
 LIVELINESS_WRITER: Final = b"\x00\x02\x00\xc2"
 LIVELINESS_READER: Final = b"\x00\x02\x00\xc7"
 
-# bits of BUILTIN_ENDPOINT_SET (table 9.4)
+# Bits of BUILTIN_ENDPOINT_SET (table 9.4).
 PUBLICATIONS_ANNOUNCER: Final = 1 << 2
 PUBLICATIONS_DETECTOR: Final = 1 << 3
 SUBSCRIPTIONS_ANNOUNCER: Final = 1 << 4
@@ -29,7 +29,9 @@ SUBSCRIPTIONS_DETECTOR: Final = 1 << 5
 LIVELINESS_ANNOUNCER: Final = 1 << 10
 LIVELINESS_DETECTOR: Final = 1 << 11
 BUILTIN_ENDPOINTS: Final = 0xC3F
-"""Ours: participant, publications, subscriptions and liveliness, each announced and
+"""Built-in endpoints of this participant.
+
+They are participant, publications, subscriptions and liveliness, each announced and
 detected.
 """
 
@@ -50,30 +52,34 @@ LOCATOR_BYTES: Final = 24
 
 
 def discovery_port(domain: int) -> int:
-    """Port of discovery by multicast (§9.6.1.1)."""
+    """Return the port of discovery by multicast (§9.6.1.1)."""
     return 7400 + 250 * domain
 
 
 def unicast_port(domain: int, index: int) -> int:
-    """Port of discovery by unicast of the participant with that index; ours takes data
-    there, too.
+    """Return the port of discovery by unicast of the participant with an index.
+
+    This implementation also receives data there.
     """
     return 7410 + 250 * domain + 2 * index
 
 
 def locator(address: Address) -> bytes:
-    """A locator (§9.3.2.4)."""
+    """Return the bytes of a locator (§9.3.2.4)."""
     host, port = address
     return _LOCATOR.pack(UDP_V4, port, *map(int, host.split(".")))
 
 
 def read_locator(value: bytes, layout: Layout) -> Address | None:
-    """The address of a locator; None if it is none that a datagram for one host can be
-    sent to.
+    """Return the address of a locator; None if no datagram can be sent there.
+
+    A multicast address or another transport gives None.
     """
     if len(value) < LOCATOR_BYTES:
         return None
     kind, port = layout.number.unpack_from(value)
+    # An IPv4 address is in the last four bytes of 16; 224 and above are multicast or
+    # reserved.
     first = value[20]
     if kind != UDP_V4 or not 0 < port < 65536 or first == 0 or first >= 224:
         return None

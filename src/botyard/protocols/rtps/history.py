@@ -1,4 +1,4 @@
-"""What a writer keeps: the last samples, or the last one of each instance."""
+"""Histories of writers: the last samples, or the last sample of each instance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from botyard.protocols.rtps.limits import (
 
 @dataclass(frozen=True, slots=True)
 class Submessage:
-    """A sample as the bytes of its submessage."""
+    """Sample as the bytes of its submessage."""
 
     data: bytes
 
@@ -26,13 +26,14 @@ class Submessage:
 
 @dataclass(frozen=True, slots=True)
 class Fragmented:
-    """A sample that is sent in fragments.
+    """Sample that is sent in fragments.
 
     Attributes
     ----------
     payload, inline : bytes
+        Payload, and inline QoS.
     fragment_size : int
-        Bytes.
+        Size of a fragment, bytes.
     """
 
     payload: bytes
@@ -44,19 +45,20 @@ class Fragmented:
 
     @property
     def count(self) -> int:
-        """How many fragments."""
+        """Number of fragments."""
         return -(-len(self.payload) // self.fragment_size)
 
 
 @dataclass(frozen=True, slots=True)
 class Directed:
-    """A sample for one reader alone.
+    """Sample for a single reader.
 
     Attributes
     ----------
     sample : Submessage or Fragmented
+        The sample.
     reader : bytes
-        GUID.
+        GUID of the reader.
     """
 
     sample: Submessage | Fragmented
@@ -67,44 +69,46 @@ class Directed:
 
 
 Kept = bytes | Submessage | Fragmented | Directed
-"""Bytes are the payload of a sample without inline QoS for all readers: most are of
-this kind, and few are ever sent again.
+"""Sample in a history.
+
+Bytes are the payload of a sample without inline QoS for all readers. Most samples are
+of this kind, and few are ever sent again.
 """
 
 
 class History(Protocol):
-    """What a writer keeps."""
+    """Samples that a writer keeps."""
 
     def first(self, last: int) -> int:
-        """Lowest number that is kept; `last + 1` if there is none."""
+        """Return the lowest kept number; `last + 1` if there is none."""
         ...
 
     def get(self, number: int) -> Kept | None:
-        """A sample; None: it is not kept, nobody needs it."""
+        """Return a sample; None if it is not kept, and no reader needs it."""
         ...
 
     def next(self, number: int, last: int) -> int:
-        """Lowest number from `number` on that is kept; `last + 1` if there is none."""
+        """Return the lowest kept number from `number` on; `last + 1` if there is none."""
         ...
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Drop all samples."""
         ...
 
     def __len__(self) -> int:
-        """How many samples are kept."""
+        """Return the number of kept samples."""
         ...
 
 
 class KeepLast:
-    """The last samples; every number has one.
+    """History of the last samples; every number has a sample.
 
     Parameters
     ----------
     depth : int
-        How many.
+        Number of samples.
     min_age : float
-        Samples younger than this, s, are kept beside them, up to `MAX_YOUNG_BYTES`.
+        Further samples that are younger than this, s, are kept up to `MAX_YOUNG_BYTES`.
     """
 
     __slots__ = ("_bytes", "_depth", "_kept", "_last", "_min_age", "_times")
@@ -118,7 +122,7 @@ class KeepLast:
         self._bytes = 0
 
     def add(self, number: int, sample: Kept, now: float) -> None:
-        """Keep the next one."""
+        """Add the next sample."""
         kept, times = self._kept, self._times
         self._last = number
         kept.append(sample)
@@ -129,29 +133,30 @@ class KeepLast:
         ):
             self.drop_first()
 
+        # The newest sample stays, however long it is.
         while self._bytes > MAX_HISTORY_BYTES and len(kept) > 1:
             self.drop_first()
 
     def drop_first(self) -> None:
-        """Keep the oldest one no longer."""
+        """Drop the oldest sample."""
         self._times.popleft()
         self._bytes -= len(self._kept.popleft())
 
     def first(self, last: int) -> int:
-        """See `History`."""
+        """Return the lowest kept number; see `History`."""
         return last - len(self._kept) + 1
 
     def get(self, number: int) -> Kept | None:
-        """See `History`."""
+        """Return a sample; see `History`."""
         at = number - self._last - 1 + len(self._kept)
         return self._kept[at] if 0 <= at < len(self._kept) else None
 
     def next(self, number: int, last: int) -> int:
-        """See `History`."""
+        """Return the next kept number; see `History`."""
         return max(number, self.first(last))
 
     def clear(self) -> None:
-        """See `History`."""
+        """Drop all samples; see `History`."""
         self._kept.clear()
         self._times.clear()
         self._bytes = 0
@@ -161,7 +166,10 @@ class KeepLast:
 
 
 class KeepInstances:
-    """The newest sample of each instance, and disposals until everybody knows them."""
+    """History of the newest sample of each instance.
+
+    It keeps disposals until all readers have acknowledged them.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[int, Kept] = {}
@@ -170,14 +178,14 @@ class KeepInstances:
         self._order: list[int] | None = None
 
     def add(self, number: int, key: bytes, sample: Kept) -> None:
-        """Keep a sample of an instance instead of an older one."""
+        """Add a sample of an instance in place of an older one."""
         self._order = None
         self._kept.pop(self._numbers.pop(key, 0), None)
         self._numbers[key] = number
         self._kept[number] = sample
 
     def dispose(self, number: int, key: bytes, sample: Kept) -> None:
-        """Keep the disposal of an instance instead of its last sample."""
+        """Add the disposal of an instance in place of its last sample."""
         self.add(number, key, sample)
         del self._numbers[key]
         self._disposals.append(number)
@@ -186,36 +194,37 @@ class KeepInstances:
 
     @property
     def has_disposals(self) -> bool:
-        """Whether there is one that not all may know."""
+        """Whether a disposal is kept that not all readers have acknowledged."""
         return bool(self._disposals)
 
     def forget(self, acknowledged: int) -> None:
-        """Drop disposals up to a number that all have acknowledged."""
+        """Drop disposals up to a number that all readers have acknowledged."""
         while self._disposals and self._disposals[0] <= acknowledged:
             self._order = None
             del self._kept[self._disposals.popleft()]
 
     def _sorted(self) -> list[int]:
         if self._order is None:
-            self._order = list(self._kept)  # numbers rise as they are added
+            # Numbers rise as they are added, so a dict has them in order.
+            self._order = list(self._kept)
         return self._order
 
     def first(self, last: int) -> int:
-        """See `History`."""
+        """Return the lowest kept number; see `History`."""
         return next(iter(self._kept), last + 1)
 
     def get(self, number: int) -> Kept | None:
-        """See `History`."""
+        """Return a sample; see `History`."""
         return self._kept.get(number)
 
     def next(self, number: int, last: int) -> int:
-        """See `History`."""
+        """Return the next kept number; see `History`."""
         order = self._sorted()
         at = bisect_left(order, number)
         return order[at] if at < len(order) else last + 1
 
     def clear(self) -> None:
-        """See `History`."""
+        """Drop all samples; see `History`."""
         self._kept.clear()
         self._numbers.clear()
         self._disposals.clear()

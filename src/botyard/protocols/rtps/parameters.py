@@ -1,5 +1,6 @@
-"""Parameter lists: what discovery says of participants and endpoints, and inline QoS
-(DDSI-RTPS 2.5, §9.4.2.11 and §9.6.3).
+"""Parameter lists of discovery data and inline QoS.
+
+Source: DDSI-RTPS 2.5, §9.4.2.11 and §9.6.3.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from botyard.protocols.rtps.wire import (
     MalformedError,
 )
 
-# parameter ids (tables 9.14 and 9.18)
+# Parameter ids (tables 9.14 and 9.18).
 PID_PAD: Final = 0x0000
 SENTINEL: Final = 0x0001
 LEASE_DURATION: Final = 0x0002
@@ -51,14 +52,14 @@ STATUS_INFO: Final = 0x0071
 DATA_REPRESENTATION: Final = 0x0073
 RELATED_SAMPLE_IDENTITY: Final = 0x0083
 RELATED_SAMPLE_IDENTITY_FAST: Final = 0x800F
-"""Older number of Fast DDS for the same."""
+"""Older parameter id of Fast DDS for `RELATED_SAMPLE_IDENTITY`."""
 _MUST_UNDERSTAND: Final = 0x4000
 _KNOWN_MUST_UNDERSTAND: Final = (DOMAIN_TAG,)
 
 PL_CDR_LE: Final = b"\x00\x03\x00\x00"
 """Encapsulation of a little-endian parameter list."""
 END: Final = b"\x01\x00\x00\x00"
-"""The sentinel."""
+"""Parameter that ends a list (sentinel)."""
 DISPOSED: Final = 1
 UNREGISTERED: Final = 2
 INFINITE: Final = float("inf")
@@ -76,7 +77,7 @@ class Identity(NamedTuple):
 
 
 class InlineQos(NamedTuple):
-    """What is read of inline QoS.
+    """Inline QoS that is used.
 
     Attributes
     ----------
@@ -85,7 +86,7 @@ class InlineQos(NamedTuple):
     status : int
         `DISPOSED`, `UNREGISTERED`, both or 0.
     key : bytes
-        Key hash, 16 bytes, or nothing.
+        Key hash, 16 bytes, or empty.
     """
 
     related: Identity | None = None
@@ -99,13 +100,13 @@ NO_INLINE_QOS: Final = InlineQos()
 def read_parameters(
     data: bytes, at: int, end: int, layout: Layout
 ) -> tuple[Parameters, int]:
-    """Parameters of a list, and where it ends.
+    """Return the parameters of a list, and the position of its end.
 
     Raises
     ------
     MalformedError
-        A parameter is longer than the list, the list has no end, or has a parameter
-        that must be understood and is not.
+        A parameter is longer than the list, the list has no end, or it has an unknown
+        parameter that must be understood.
     """
     found: Parameters = {}
     size = min(end, at + MAX_PARAMETER_BYTES)
@@ -118,12 +119,12 @@ def read_parameters(
             return found, at
         if at + length > size:
             raise MalformedError(
-                f"parameter 0x{pid:04x} of {length} bytes in a list that ends after {size - at}"
+                f"parameter 0x{pid:04x} has {length} bytes, but the list ends after {size - at}"
             )
 
         if pid & _MUST_UNDERSTAND and pid not in _KNOWN_MUST_UNDERSTAND:
             raise MalformedError(
-                f"parameter 0x{pid:04x} must be understood and is not known"
+                f"parameter 0x{pid:04x} must be understood, but is unknown"
             )
 
         if pid != PID_PAD:
@@ -131,18 +132,19 @@ def read_parameters(
         at += length
 
     raise MalformedError(
-        f"a parameter list without an end after {len(found)} parameters"
+        f"parameter list: expected its end, found none after {len(found)} parameters"
     )
 
 
 def read_list(payload: bytes) -> tuple[Parameters, Layout]:
-    """Parameters of a sample's payload, and their byte order.
+    """Return the parameters of a sample's payload, and their byte order.
 
     Raises
     ------
     MalformedError
         The payload is not a parameter list.
     """
+    # Encapsulations 2 and 3: parameter list, big-endian and little-endian (table 10.1).
     if len(payload) < 4 or payload[0] != 0 or payload[1] not in (2, 3):
         raise MalformedError(
             f"expected a parameter list, found encapsulation {payload[:4].hex(' ')}"
@@ -155,7 +157,7 @@ def read_list(payload: bytes) -> tuple[Parameters, Layout]:
 def read_inline(
     packet: bytes, at: int, end: int, layout: Layout
 ) -> tuple[InlineQos, int]:
-    """Inline QoS, and where it ends.
+    """Return inline QoS, and the position of its end.
 
     Raises
     ------
@@ -173,7 +175,7 @@ def read_inline(
         high, low = layout.number.unpack_from(related[0], 16)
         identity = Identity(related[0][:16], high << 32 | low)
 
-    # the bytes of STATUS_INFO are in network order, whatever the order of the others
+    # STATUS_INFO is in network byte order, whatever the order of the rest.
     return InlineQos(
         identity,
         status[3] & 3 if len(status) >= 4 else 0,
@@ -185,9 +187,9 @@ def read_inline(
 
 
 def seconds(value: bytes, layout: Layout) -> float:
-    """A duration, s; `INFINITE` for the infinite one."""
+    """Return a duration, s; `INFINITE` for the infinite one."""
     if len(value) < 8:
-        raise MalformedError(f"a duration of {len(value)} bytes")
+        raise MalformedError(f"duration: expected 8 bytes, found {len(value)}")
     whole, fraction = layout.number.unpack_from(value)
     return (
         INFINITE if (whole, fraction) == _INFINITE else whole + fraction / 0x100000000
@@ -195,7 +197,7 @@ def seconds(value: bytes, layout: Layout) -> float:
 
 
 def duration(value: float) -> bytes:
-    """A duration of so many seconds."""
+    """Return the bytes of a duration, from s."""
     if value == INFINITE:
         return OURS.number.pack(*_INFINITE)
     whole = int(value)
@@ -205,20 +207,20 @@ def duration(value: float) -> bytes:
 
 
 def octets(value: bytes, layout: Layout, limit: int) -> bytes:
-    """A sequence of bytes, at most `limit`."""
+    """Return a sequence of at most `limit` bytes."""
     if len(value) < 4:
-        raise MalformedError(f"a sequence of {len(value)} bytes")
+        raise MalformedError(f"sequence: expected at least 4 bytes, found {len(value)}")
     (size,) = layout.uint32.unpack_from(value)
     if size > min(limit, len(value) - 4):
         raise MalformedError(
-            f"a sequence of {size} bytes in {len(value) - 4}, where at most {limit} are taken"
+            f"sequence: expected at most {limit} bytes, found {size} in {len(value) - 4} bytes"
         )
 
     return value[4 : 4 + size]
 
 
 def text(value: bytes, layout: Layout, limit: int) -> str:
-    """A string, at most `limit` bytes with its NUL."""
+    """Return a string of at most `limit` bytes with its NUL."""
     raw = octets(value, layout, limit)
     return (
         raw[: raw.find(b"\0")].decode("utf-8", "replace")
@@ -228,7 +230,7 @@ def text(value: bytes, layout: Layout, limit: int) -> str:
 
 
 def integers(value: bytes, layout: Layout, count: int) -> tuple[int, ...]:
-    """So many int32."""
+    """Return the first `count` int32."""
     if len(value) < 4 * count:
         raise MalformedError(f"expected {4 * count} bytes, found {len(value)}")
     return tuple(layout.int32.unpack_from(value, 4 * i)[0] for i in range(count))
@@ -238,34 +240,35 @@ def integers(value: bytes, layout: Layout, count: int) -> tuple[int, ...]:
 
 
 def parameter(pid: int, value: bytes) -> bytes:
-    """A parameter, padded to a multiple of 4 bytes."""
+    """Return a parameter, padded to a multiple of 4 bytes."""
     value += bytes(-len(value) & 3)
     return OURS.pair.pack(pid, len(value)) + value
 
 
 def sequence(value: bytes) -> bytes:
-    """A sequence of bytes."""
+    """Return a sequence of bytes with its length."""
     return OURS.uint32.pack(len(value)) + value
 
 
 def string(value: str) -> bytes:
-    """A string: its length with the NUL, bytes, NUL."""
+    """Return a string: its length with the NUL, its bytes, and the NUL."""
     return sequence(value.encode() + b"\0")
 
 
 def int32s(*values: int) -> bytes:
-    """Numbers of 32 bits."""
+    """Return numbers as int32."""
     return b"".join(OURS.int32.pack(v) for v in values)
 
 
 def sample(parameters: Iterable[bytes]) -> bytes:
-    """Payload of a parameter list."""
+    """Return the payload of a parameter list."""
     return PL_CDR_LE + b"".join(parameters) + END
 
 
 def related_identity(identity: Identity) -> bytes:
-    """Inline QoS of a request or response, under both numbers: which one Fast DDS reads
-    depends on its version and on our vendor id.
+    """Return inline QoS of a request or response, under both parameter ids.
+
+    The id that Fast DDS reads depends on its version and on our vendor id.
     """
     number = UNKNOWN_NUMBER if identity.number < 0 else identity.number
     value = identity.guid + OURS.number.pack(number >> 32, number & 0xFFFFFFFF)
@@ -277,7 +280,7 @@ def related_identity(identity: Identity) -> bytes:
 
 
 def disposal(guid: bytes) -> bytes:
-    """Inline QoS: the instance with this key has been disposed of and unregistered."""
+    """Return inline QoS: the instance with this key is disposed of and unregistered."""
     return (
         parameter(KEY_HASH, guid)
         + parameter(STATUS_INFO, bytes((0, 0, 0, DISPOSED | UNREGISTERED)))

@@ -1,4 +1,4 @@
-"""A remote participant, and where it may be sent to."""
+"""Remote participant, and the addresses to which data may be sent."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ def _of_host(addresses: tuple[Address, ...], host: str) -> Address | None:
 
 
 class Peer:
-    """A remote participant.
+    """Remote participant.
 
-    It is verified when a packet has come from one of the addresses that it announces,
-    and names our GUID prefix as its destination. Until then it is sent at most
-    `MAX_AMPLIFICATION` times as many bytes as it has announced itself with: else
-    anybody could let us send much to somebody else's address. Afterwards it is sent to
-    at that host only, and what comes in its name from hosts that it does not announce
-    does not count.
+    It is verified by a packet from one of its announced addresses that names our GUID
+    prefix as its destination. Until then it is sent at most `MAX_AMPLIFICATION` times
+    the bytes of its announcements: otherwise it could amplify traffic towards a victim.
+    Afterwards data is sent to that host only, and packets in its name from other hosts
+    than it announces are ignored.
 
     Attributes
     ----------
     data : ParticipantData
+        Its description.
     number : int
         Sequence number of its announcement.
     heard : float
-        When something came from it, s.
+        Time of its last packet, s.
     origin : str
         Host that its first announcement came from.
     met : float
-        When that came, s.
+        Time of the first announcement, s.
     host : str
-        Where it was verified; empty: it was not.
+        Host at which it was verified; empty until then.
     greeted : tuple of Address
-        Where it is greeted until then.
+        Addresses at which it is greeted until then.
     credit : int
         Bytes that it may still be sent until then.
     endpoints : dict of EndpointData
         Its endpoints, by GUID.
     addresses : set of Address
-        Where samples are sent to for it, or were.
+        Addresses to which samples are or were sent for it.
     matched : int
-        Pairs of an endpoint of its and one of ours.
+        Number of pairs of its endpoints and ours.
     greetings : int
-        How often it was greeted without having answered.
+        Number of unanswered greetings.
     greet_at : float
-        When it is greeted next, s.
+        Time of the next greeting, s.
     """
 
     __slots__ = (
@@ -95,12 +95,14 @@ class Peer:
         return self.data.guid[:12]
 
     def is_at(self, host: str) -> bool:
-        """Whether it announces this host for discovery."""
+        """Return whether it announces this host for discovery."""
         return _of_host(self.data.metatraffic, host) is not None
 
     def may_send_from(self, host: str) -> bool:
-        """Whether what comes from this host in its name counts: before it is verified
-        from anywhere, then from those that it announces.
+        """Return whether packets from this host in its name count.
+
+        An unverified participant may send from any host, a verified one from the hosts
+        that it announces.
         """
         return (
             not self.host
@@ -110,32 +112,34 @@ class Peer:
         )
 
     def announced(self, size: int) -> None:
-        """It has announced itself with so many bytes."""
+        """Count the bytes of an announcement."""
         self.credit += MAX_AMPLIFICATION * size
 
     def may_have(self, size: int) -> bool:
-        """Whether it may be sent so many bytes before it is verified; takes them."""
+        """Return whether an unverified participant may be sent `size` bytes, and take
+        them.
+        """
         if size > self.credit:
             return False
         self.credit -= size
         return True
 
     def metatraffic(self) -> Address | None:
-        """Where discovery is sent to."""
+        """Return the address to which discovery data is sent."""
         return _of_host(self.data.metatraffic, self.host)
 
     def address_of(self, endpoint: EndpointData) -> Address | None:
-        """Where an endpoint is sent to: at the host that its participant was verified
-        at.
+        """Return the address of an endpoint at the host at which its participant was
+        verified.
         """
         return _of_host(endpoint.locators, self.host) or _of_host(
             self.data.default, self.host
         )
 
     def is_idle(self, now: float) -> bool:
-        """Whether it has had the time to match something of ours, and has not."""
+        """Return whether it has had the time for a match, and has none."""
         return not self.matched and now - self.met > IDLE_S
 
     def is_expired(self, now: float) -> bool:
-        """Whether its lease has ended."""
+        """Return whether its lease has ended."""
         return now - self.heard > self.data.lease

@@ -1,5 +1,6 @@
-"""Quality of service of endpoints, and whether a writer and a reader fit (DDS 1.4,
-§2.2.3; DDSI-RTPS 2.5, table 9.14).
+"""Quality of service of endpoints, and the compatibility of writers and readers.
+
+Source: DDS 1.4, §2.2.3; DDSI-RTPS 2.5, table 9.14.
 """
 
 from __future__ import annotations
@@ -31,29 +32,29 @@ class Durability(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Qos:
-    """Policies of an endpoint; the defaults are those of ROS 2's topics.
+    """Policies of an endpoint; the defaults are the defaults of ROS 2's topics.
 
     Attributes
     ----------
     reliable : bool
         Reliable, or best effort.
     durability : Durability
-        `Durability.TRANSIENT_LOCAL`: the writer keeps its last samples for readers to
-        come.
+        With `Durability.TRANSIENT_LOCAL` the writer keeps its last samples for late
+        readers.
     depth : int
-        Samples that a writer keeps.
+        Number of samples that a writer keeps.
     deadline, latency_budget, lifespan, lease : float
-        s; of `lease`: liveliness.
+        Times, s; `lease` belongs to `liveliness`.
     liveliness : int
         0 automatic, 1 by participant, 2 by topic.
     ownership, destination_order : int
-        0: shared, by reception.
+        0 means shared, and by reception.
     presentation : tuple of int
         Access scope, coherent, ordered.
     partitions : tuple of str
-        Names of partitions; none is the same as one without a name.
+        Names of partitions; an empty tuple equals one partition without a name.
     representations : tuple of int
-        Data representations: a writer offers the first, a reader takes all.
+        Data representations: a writer offers the first, a reader accepts all.
     """
 
     reliable: bool = True
@@ -72,12 +73,14 @@ class Qos:
 
     @property
     def is_kept(self) -> bool:
-        """Whether samples are kept for readers to come."""
+        """Whether samples are kept for late readers."""
         return self.durability >= Durability.TRANSIENT_LOCAL
 
     def parameters(self) -> list[bytes]:
-        """As parameters: those that some implementation wants to read, and those that
-        are not the default.
+        """Return the policies as parameters.
+
+        They are the policies that an implementation requires, and those with other than
+        default values.
         """
         found = [
             p.parameter(
@@ -127,13 +130,15 @@ class Qos:
 
     @classmethod
     def read(cls, found: Parameters, layout: Layout, is_writer: bool) -> Qos:
-        """From parameters; what is not named has its default, which for reliability
-        depends on the kind of endpoint.
+        """Return the policies of a parameter list.
+
+        A missing parameter has its default, which for reliability depends on the kind
+        of endpoint.
 
         Raises
         ------
         MalformedError
-            A value is too short.
+            A value is too short or invalid.
         """
 
         def time(pid: int, otherwise: float) -> float:
@@ -148,7 +153,9 @@ class Qos:
         if p.PRESENTATION in found:
             value = found[p.PRESENTATION][0]
             if len(value) < 6:
-                raise MalformedError(f"presentation of {len(value)} bytes")
+                raise MalformedError(
+                    f"presentation: expected 6 bytes, found {len(value)}"
+                )
             presentation = (
                 p.integers(value, layout, 1)[0],
                 int(value[4] != 0),
@@ -157,12 +164,13 @@ class Qos:
 
         durability = number(p.DURABILITY)
         if not 0 <= durability <= Durability.PERSISTENT:
-            raise MalformedError(f"durability {durability}")
+            raise MalformedError(f"durability: expected 0 to 3, found {durability}")
         liveliness = found.get(p.LIVELINESS)
         history = (
             p.integers(found[p.HISTORY][0], layout, 2) if p.HISTORY in found else (0, 1)
         )
         return cls(
+            # Defaults of the standard: writers are reliable, readers are not.
             reliable=number(p.RELIABILITY, _RELIABLE if is_writer else _BEST_EFFORT)
             == _RELIABLE,
             durability=Durability(durability),
@@ -192,13 +200,14 @@ def _partitions(value: bytes, layout: Layout) -> tuple[str, ...]:
     (count,) = p.integers(value, layout, 1)
     if not 0 <= count <= _MAX_SEQUENCE:
         raise MalformedError(
-            f"{count} partitions, where at most {_MAX_SEQUENCE} are taken"
+            f"expected at most {_MAX_SEQUENCE} partitions, found {count}"
         )
 
     names, at = [], 4
     for _ in range(count):
         raw = p.octets(value[at:], layout, MAX_NAME_BYTES)
         names.append(raw.rstrip(b"\0").decode("utf-8", "replace"))
+        # Strings in CDR are padded to 4 bytes.
         at += 4 + len(raw) + (-len(raw) & 3)
 
     return tuple(names)
@@ -207,23 +216,25 @@ def _partitions(value: bytes, layout: Layout) -> tuple[str, ...]:
 def _representations(value: bytes, layout: Layout) -> tuple[int, ...]:
     (count,) = p.integers(value, layout, 1)
     if not 0 <= count <= _MAX_SEQUENCE or len(value) < 4 + 2 * count:
-        raise MalformedError(f"{count} data representations in {len(value)} bytes")
+        raise MalformedError(
+            f"data representations: found {count} in {len(value)} bytes"
+        )
     return tuple(
         layout.uint16.unpack_from(value, 4 + 2 * i)[0] for i in range(count)
     ) or (XCDR1,)
 
 
 def _share_partition(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether both have a partition in common; of patterns only ``*`` is known."""
+    """Return whether both share a partition; the only supported pattern is ``*``."""
     ones, others = set(one or ("",)), set(other or ("",))
     return bool(ones & others) or "*" in ones or "*" in others
 
 
 def mismatch(offered: Qos, wanted: Qos) -> str:
-    """Why a writer's policies do not satisfy a reader; nothing if they do (DDS 1.4,
-    §2.2.3, "RxO").
+    """Return the reasons why a writer's policies do not satisfy a reader; "" if they
+    do.
 
-    History, depth and lifespan do not count.
+    History, depth and lifespan do not count (DDS 1.4, §2.2.3, "RxO").
     """
     ordered = zip(offered.presentation, wanted.presentation, strict=True)
     checks = (
@@ -295,7 +306,7 @@ def mismatch(offered: Qos, wanted: Qos) -> str:
         ),
     )
     return "; ".join(
-        f"{name}: offered {have}, wanted {want}"
+        f"{name}: offered {have}, requested {want}"
         for name, fits, have, want in checks
         if not fits
     )
