@@ -42,12 +42,12 @@ def test_what_does_not_come_or_is_damaged_is_told() -> None:
     found = FirstMap("ros:/map", TYPES, Budget(), lambda: None)
     with pytest.raises(
         MapError,
-        match=r"no nav_msgs/OccupancyGrid on /map within 15 s\. Does a map_server run",
+        match=r"no nav_msgs/OccupancyGrid on /map within 15 s\. Is a map_server running",
     ):
         found.scene(15.0)
 
     found.take_cdr(b"\0\1\0\0\7")
-    with pytest.raises(MapError, match="within 15 s; what came is damaged: "):
+    with pytest.raises(MapError, match="within 15 s; the received message is damaged: "):
         found.scene(15.0)
     with pytest.raises(MapError, match="expected a topic"):
         FirstMap("ros:map", TYPES, Budget(), lambda: None)

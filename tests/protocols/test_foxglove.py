@@ -121,7 +121,7 @@ def test_wrong_requests_are_told_and_keep_nothing_from_the_others(world: World) 
     ]
     texts = [f["message"] for f in said(client, "subscribe", subscriptions=wishes)]
     assert texts == [
-        "foxglove: subscribe: there is no channel 99999",
+        "foxglove: subscribe: no channel 99999",
         "foxglove: subscribe: there is a subscription 2 already",
         "foxglove: subscribe: expected an id of 32 bits, found -1",
     ]

@@ -131,7 +131,7 @@ def test_cells_do_not_follow_the_extent(
     assert 2_000 < found.solid.size <= 40_000
     assert found.solid.any()
     assert found.resolution > CELL_SIZE
-    assert f"published in cells of {found.resolution:g} m" in caplog.text
+    assert f"published with cells of {found.resolution:g} m" in caplog.text
 
 
 def test_many_long_walls_are_drawn_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:

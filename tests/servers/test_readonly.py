@@ -61,7 +61,7 @@ def test_a_pioneer_client_drives_and_reads_only(
         "SnapshotRequested",
     )
     for name in names:
-        line = re.compile(rf"\b{name}\)? is not obeyed: the world is read-only")
+        line = re.compile(rf"\b{name}\)? is denied: the world is read-only")
         assert sum(line.search(text) is not None for text in said) == 1, (name, said)
 
     c.ctrl(6)

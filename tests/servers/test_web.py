@@ -333,7 +333,7 @@ def test_a_question_is_answered_once_and_by_nobody_who_only_looks_on(
         one.ask("reply", go_on=True)
         while one.push("status")["question"]:
             pass
-        with pytest.raises(ValueError, match="the question has been answered already"):
+        with pytest.raises(ValueError, match="the question is already answered"):
             one.ask("reply", go_on=False)
         assert run.do(lambda: run.hub.exit_status) == 0
 

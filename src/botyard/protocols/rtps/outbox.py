@@ -1,5 +1,6 @@
-"""What waits to be sent: submessages for one address share datagrams, which leave no
-faster than a default socket buffer takes them.
+"""Outgoing submessages, which share datagrams to one address, and their pacing.
+
+Datagrams leave no faster than a default socket buffer takes them.
 """
 
 from __future__ import annotations
@@ -26,40 +27,44 @@ _HEAD_BYTES: Final = 32
 """Header and INFO_TS."""
 _INFO_DST_BYTES: Final = 16
 _MIN_COST: Final = 0.5
-"""Least cost of a byte of a long burst, tokens: a step leaves before the next one
-comes, at twice the usual rate at most.
+"""Lowest cost of a byte in a long burst, tokens.
+
+The burst of a step leaves before the next step, at no more than twice the usual rate.
 """
 _LATE_COST: Final = 0.25
-"""The same for an address for which more than `_LATE_BYTES` wait: several steps have
-come before the first of them has left.
+"""Lowest cost of a byte if more than `_LATE_BYTES` are queued for an address, tokens.
+
+Several steps have then followed before the first of them has left.
 """
 _LATE_BYTES: Final = 1 << 19
 _MIN_WAIT_S: Final = 1e-4
-"""A shorter wait is none, s: rounding leaves such."""
+"""Waits below this count as none, s; they are the result of rounding."""
 _MAX_SINGLE: Final = 1024
-"""Most datagrams that wait beside the addresses' own queues."""
+"""Limit of the datagrams outside of the addresses' own queues."""
 
 
 class Job(Protocol):
-    """Something long to send, of which a part is made whenever the pace allows: a
-    sample in fragments, what a reader has asked for.
+    """Long transmission that is made in slices as the pace allows.
+
+    Examples are a sample in fragments, or requested samples.
     """
 
     def step(self, destination: Destination, now: float) -> bool:
-        """Add about a datagram's worth of submessages; whether that was all."""
+        """Add about a datagram of submessages; return whether the job is finished."""
         ...
 
 
 class Destination:
-    """An address, and what waits for it; made by `Outbox.destination`.
+    """Address with its queues; made by `Outbox.destination`.
 
     Attributes
     ----------
     address : Address
+        The address.
     jobs : deque of Job
-        They take turns with what waits in datagrams: what was lost is sent again
-        although there is always something new, which readers can do nothing with
-        before.
+        Long transmissions. They alternate with the queue of datagrams: otherwise a
+        stream of new samples would block repeated ones, without which readers cannot
+        use the new ones.
     """
 
     __slots__ = (
@@ -110,13 +115,12 @@ class Destination:
         Parameters
         ----------
         submessage : bytes
-            Its length is a multiple of 4.
+            Submessage; its length is a multiple of 4.
         prefix : bytes
-            GUID prefix of the participant that it is for; empty: for all at this
-            address.
+            GUID prefix of the addressed participant; empty for all at this address.
         body : bytes
-            The end of the submessage, if it is not in `submessage`: long ones are
-            copied once only, into the datagram. A multiple of 4.
+            End of a long submessage, a multiple of 4 bytes. It is copied only once,
+            into the datagram.
         """
         parts, size = self._parts, len(submessage) + len(body)
         if not parts:
@@ -137,16 +141,17 @@ class Destination:
         self._size += size
 
     def _begin(self, parts: list[bytes]) -> None:
-        parts.append(
-            b""
-        )  # header and timestamp, which the datagram gets when all is sent
+        # Place of header and timestamp, which the datagram gets when it is sent.
+        parts.append(b"")
         self._size = _HEAD_BYTES
         self._last_prefix = b""
         self._outbox.busy[self] = None
 
     def flush(self) -> None:
-        """End the current datagram. If too much waits already, it is dropped: reliable
-        readers will ask for it.
+        """End the current datagram.
+
+        It is dropped if the queues are full; reliable readers request its samples
+        again.
         """
         if not self._parts:
             return
@@ -166,13 +171,14 @@ class Destination:
         self._parts = []
 
     def start(self, job: Job) -> None:
-        """Take a job on."""
+        """Add a job."""
         self.jobs.append(job)
         self._outbox.busy[self] = None
 
     def drain(self, now: float, out: list[tuple[bytes, Address]]) -> float:
-        """Move datagrams to `out` as the pace allows; how long to wait for the next
-        ones, s, or 0: nothing waits.
+        """Move datagrams to `out` as the pace allows.
+
+        Returns the time until the next ones, s; 0 if nothing waits.
         """
         was_empty = not self._queue
         self.flush()
@@ -202,8 +208,9 @@ class Destination:
         return 0.0
 
     def _step(self, now: float) -> None:
-        """A datagram's worth of what jobs make. It waits apart, and is not dropped: no
-        more is made before it has left.
+        """Make about a datagram of the jobs.
+
+        It waits separately and is not dropped, and no more is made before it has left.
         """
         jobs = self.jobs
         self._is_job = True
@@ -222,16 +229,15 @@ class Destination:
         self._stamp(self._made)
 
     def _set_pace(self, was_empty: bool, now: float) -> None:
-        """Spread a burst that fills a default socket buffer over half of the time until
-        the next one.
+        """Spread a long burst over half of the time until the next one.
 
-        A reader that is not scheduled for some ms would lose a part of it otherwise.
-        `_cost`: tokens of the bucket for a byte.
+        A long burst fills a default socket buffer. A reader that is not scheduled for
+        some ms would otherwise lose a part of it. `_cost` is the number of tokens for a
+        byte.
         """
         if not was_empty:
-            if (
-                self._queued > self._burst_bytes
-            ):  # the next burst has come before all of the last one has left
+            # The next burst has come before all of the last one has left.
+            if self._queued > self._burst_bytes:
                 self._burst_at, self._burst_bytes = now, self._queued
                 self._cost = _MIN_COST if self._queued <= _LATE_BYTES else _LATE_COST
         elif self._queued > PACE_BURST_BYTES:
@@ -242,8 +248,9 @@ class Destination:
             self._cost = 1.0
 
     def _stamp(self, queue: deque[bytes]) -> None:
-        """Put header and timestamp before what was written since the last time: it is
-        sent now, or as soon as the pace allows.
+        """Put header and timestamp before the datagrams since the last call.
+
+        They are sent now, or as soon as the pace allows.
         """
         head = self._outbox.head
         for parts in self._full:
@@ -254,34 +261,35 @@ class Destination:
 
 
 class Outbox:
-    """All addresses.
+    """Queues of all addresses.
 
     Parameters
     ----------
     prefix : bytes
-        GUID prefix of our participant.
+        GUID prefix of this participant.
     hosts : collection of str
         Addresses of this host: datagrams to them may be longer.
     now : float
-        The caller's clock, s.
+        Time of the caller's clock, s.
 
     Attributes
     ----------
     head : bytes
         Header and timestamp of the next datagrams.
     busy : dict of Destination
-        Addresses for which something waits.
+        Addresses with queued data.
     queued : int
-        Bytes that wait for all addresses.
+        Queued bytes of all addresses.
     dropped : int
-        Datagrams for which there was no room.
+        Number of dropped datagrams.
     """
 
     def __init__(self, prefix: bytes, hosts: Collection[str], now: float) -> None:
         self._header = header(prefix)
         self._hosts = frozenset(hosts)
         self._now = now
-        # an address is forgotten when nothing waits for it and no endpoint is there
+        # Weak references: an address is dropped when nothing is queued for it and no
+        # endpoint uses it.
         self._destinations: WeakValueDictionary[Address, Destination] = (
             WeakValueDictionary()
         )
@@ -292,17 +300,17 @@ class Outbox:
         self.dropped = 0
 
     def stamp(self, now: float, wall: float) -> None:
-        """It is `now`; `wall`: since 1970, s, as peers are told."""
+        """Set the time; `wall` is the time since 1970 for the peers, s."""
         if now != self._now or not self.head:
             self._now = now
             self.head = self._header + info_ts(wall)
 
     def is_local(self, host: str) -> bool:
-        """Whether an address is one of this host."""
+        """Return whether an address belongs to this host."""
         return host in self._hosts or host.startswith(LOOPBACK_NET)
 
     def destination(self, address: Address) -> Destination:
-        """What waits for an address."""
+        """Return the queues of an address."""
         destination = self._destinations.get(address)
         if destination is None:
             limit = (
@@ -317,8 +325,8 @@ class Outbox:
         return destination
 
     def send(self, address: Address, *submessages: bytes) -> None:
-        """Send a datagram of its own, without pace: for announcements, which are few
-        and short.
+        """Send a separate datagram without pacing, for announcements, which are few and
+        short.
         """
         if len(self._single) < _MAX_SINGLE:
             self._single.append((b"".join((self.head, *submessages)), address))
@@ -326,8 +334,9 @@ class Outbox:
             self.dropped += 1
 
     def drain(self, now: float) -> tuple[list[tuple[bytes, Address]], float]:
-        """Datagrams that may leave now, and when the next ones may, s (infinity: there
-        are none).
+        """Return the datagrams that may leave now, and the time of the next ones, s.
+
+        The time is infinite if there are none.
         """
         out, self._single = self._single, []
         later = float("inf")

@@ -1,15 +1,16 @@
-"""An RTPS participant without sockets, threads or clocks: packets go in with their
-source and the time, datagrams come out.
+"""RTPS participant without sockets, threads or clocks.
 
-A caller does this in a loop, whenever packets have come, something was written, or the
-time has come that `Participant.due` named::
+Packets go in with their source and the time, and datagrams come out. The caller runs
+this loop whenever packets have arrived, something was written, or the time that
+`Participant.due` returned has come::
 
     participant.feed(packet, source, now)  # for each packet
     wake_at = participant.due(now)
     for datagram, address in participant.out():
         ...  # send; an address that is `guids.GROUP` on every interface
 
-Sources: OMG DDSI-RTPS 2.5; what Fast DDS and Cyclone DDS do where it leaves a choice.
+Sources: OMG DDSI-RTPS 2.5; the behaviour of Fast DDS and Cyclone DDS where it leaves a
+choice.
 """
 
 from __future__ import annotations
@@ -46,44 +47,42 @@ from botyard.protocols.rtps.wire import ANY, LAYOUTS, LITTLE, Layout, MalformedE
 from botyard.protocols.rtps.writer import PendingWriters, TopicWriter, Writer
 
 SCAN_EVERY_S: Final = 0.05
-"""How often writers whose readers have not acknowledged all, and samples in fragments,
-are looked at, s.
-"""
+"""Interval of checks for unacknowledged samples and stale fragments, s."""
 _BUILTIN_KIND: Final = 0xC0
 _MAX_ENTITIES: Final = 0xFFFFFF
 
 
 class Participant:
-    """A participant of a domain.
+    """Participant of a domain.
 
     Parameters
     ----------
     prefix : bytes
-        12 bytes: `wire.VENDOR` and 10 random ones, others at each start.
+        12 bytes: `wire.VENDOR` and 10 random bytes, which differ at each start.
     addresses : sequence of Address
-        Where it can be reached by unicast: one for each interface.
+        Unicast addresses of the participant, one for each interface.
     announce_to : sequence of Address
-        Where it announces itself: the multicast group, and addresses where participants
-        may be.
+        Addresses for its announcements: the multicast group, and possible participants.
     now : float
-        The caller's clock, s.
+        Time of the caller's clock, s.
     epoch : float
-        What must be added to `now` for the time since 1970, s: peers see it as the time
-        at which a sample was sent.
+        Difference between the time since 1970 and `now`, s. Peers see the sum as the
+        time at which a sample was sent.
     domain : int
+        Domain id.
     hosts : collection of str
-        Addresses of this host; those in `addresses` are.
+        Addresses of this host in addition to `addresses`.
     user_data : bytes
-        Of the participant; in ROS 2 its enclave.
+        User data of the participant; in ROS 2 its enclave.
 
     Attributes
     ----------
     guid : bytes
-        16 bytes.
+        GUID, 16 bytes.
     epoch : float
-        See above; may be set when the system's clock was.
+        See above; may be set when the system's clock was set.
     now : float
-        The time that it was last told, s.
+        Time of the last call, s.
     """
 
     def __init__(
@@ -150,19 +149,23 @@ class Participant:
         user_data: bytes = b"",
         changed: Callable[[], None] = lambda: None,
     ) -> TopicWriter:
-        """A writer of a topic without keys. Readers that are known are matched at once,
-        of many the last ones soon.
+        """Create a writer of a topic without keys.
+
+        Known readers are matched at once; the last of many are matched soon.
 
         Parameters
         ----------
         topic, type_name : str
             DDS names.
         qos : Qos
+            Policies.
         now : float
-            s.
+            Time, s.
         user_data : bytes
+            User data of the writer.
         changed : callable
-            Called when readers have come or gone; it may do what a reader's `take` may.
+            Called after matches or losses of readers; it may do the same as a reader's
+            `take`.
 
         Raises
         ------
@@ -172,8 +175,8 @@ class Participant:
         data = self._describe(
             guids.WRITER_WITHOUT_KEY, topic, type_name, qos, user_data
         )
-        # readers that come later get as many kept samples as the depth says, and no
-        # more
+        # Late readers of a kept topic get samples up to its depth, so no younger ones
+        # are kept.
         min_age = MIN_KEPT_S if qos.reliable and not qos.is_kept else 0.0
         writer = TopicWriter(data, self._pending, KeepLast(qos.depth, min_age), changed)
         self._discovery.add(writer, now)
@@ -192,17 +195,17 @@ class Participant:
         limit: int = MAX_SAMPLE_BYTES,
         changed: Callable[[], None] = lambda: None,
     ) -> Reader:
-        """A reader of a topic without keys.
+        """Create a reader of a topic without keys.
 
         Parameters
         ----------
+        topic, type_name, qos, now, user_data, changed
+            See `writer`.
         take : callable
             Called with each `Sample`, from within `feed`; it may write, add and remove
             endpoints, and raise.
         limit : int
-            Longest sample that is taken, bytes.
-
-        The others are those of `writer`.
+            Longest sample that is accepted, bytes.
         """
         data = self._describe(
             guids.READER_WITHOUT_KEY, topic, type_name, qos, user_data
@@ -227,7 +230,8 @@ class Participant:
                 f"user data: expected at most {MAX_USER_DATA_BYTES} bytes, found {len(user_data)}"
             )
 
-        # a number is used again only after 16 million others
+        # A number is used again only after 16 million others, when no peer remembers
+        # the old endpoint.
         while True:
             self._next_entity = self._next_entity % _MAX_ENTITIES + 1
             entity = self._next_entity.to_bytes(3, "big") + bytes((kind,))
@@ -239,18 +243,20 @@ class Participant:
         )
 
     def remove(self, endpoint: Writer[Any] | Reader, now: float) -> None:
-        """Close a writer or reader, and tell all."""
+        """Close a writer or reader, and announce it."""
         self._discovery.remove(endpoint, now)
         self._callbacks.run()
 
     def judge_after(self, has_unread: Callable[[], bool]) -> None:
-        """Before a lease ends, ask whether packets have come that were not fed: its
-        participant may have spoken.
+        """Set a function that returns whether received packets wait to be fed.
+
+        It is asked before a lease ends, because a waiting packet may come from that
+        participant.
         """
         self._discovery.has_unread = has_unread
 
     def describe(self, user_data: bytes) -> None:
-        """Give the participant other user data."""
+        """Change the participant's user data."""
         self._discovery.describe(user_data)
 
     # -- what is known
@@ -261,35 +267,40 @@ class Participant:
         return list(self._peers.values())
 
     def endpoint(self, guid: bytes) -> EndpointData | None:
-        """A remote endpoint."""
+        """Return a remote endpoint; None if it is unknown."""
         peer = self._peers.get(guid[:12])
         return None if peer is None else peer.endpoints.get(guid)
 
     def take_events(self) -> list[Event]:
-        """What has happened since the last call; at most `limits.MAX_EVENTS`, the last
-        ones.
-        """
+        """Return the events since the last call, at most the last `limits.MAX_EVENTS`."""
         return self._events.take()
 
     def count(self, kind: EventKind) -> int:
-        """How often something has happened."""
+        """Return the number of events of a kind."""
         return self._events.counts[kind]
 
     @property
     def dropped(self) -> int:
-        """Datagrams that were not sent because too much waited for their address."""
+        """Number of datagrams that were dropped because the queue of their address was
+        full.
+        """
         return self._outbox.dropped
 
     # -- time
 
     def due(self, now: float) -> float:
-        """Do what is due, and make datagrams of all that was written; when to call it
-        next, s.
+        """Do everything that is due, and make datagrams of all written samples.
+
+        Returns
+        -------
+        float
+            Time of the next call, s.
 
         Raises
         ------
         Exception
-            What a `changed` has raised, when all is done; the next call has the time.
+            Error of a `changed` callback, after everything is done; call again for the
+            time.
         """
         self.now = now
         self._outbox.stamp(now, now + self.epoch)
@@ -310,6 +321,8 @@ class Participant:
             if again:
                 inbox.asking.set(proxy, again)
 
+        # Callbacks may write, so the datagrams are made after them, whatever they
+        # raise.
         try:
             self._callbacks.run()
         finally:
@@ -328,12 +341,12 @@ class Participant:
         return min(later, paced, inbox.asking.next(), INFINITE)
 
     def out(self) -> list[tuple[bytes, Address]]:
-        """Datagrams to send now, and where to."""
+        """Return the datagrams to send now, with their addresses."""
         out, self._out = self._out, []
         return out
 
     def leave(self, now: float) -> None:
-        """Tell all that this participant goes; `out` has the datagrams."""
+        """Announce that this participant leaves; `out` has the datagrams."""
         self._outbox.stamp(now, now + self.epoch)
         self._discovery.leave()
         self._out += self._outbox.drain(now)[0]
@@ -341,14 +354,15 @@ class Participant:
     # -- packets
 
     def feed(self, packet: bytes, source: Address, now: float) -> None:
-        """A packet has come. Whatever its bytes are, nothing is raised but by callables
-        of programs.
+        """Process a received packet. Its bytes never make it raise.
 
         Raises
         ------
         Exception
-            What a `take` or `changed` has raised, when all of the packet is done.
+            Error of a `take` or `changed` callback, after the whole packet is
+            processed.
         """
+        # Later minor versions of RTPS 2 are compatible.
         if (
             len(packet) < wire.HEADER_BYTES
             or packet[:4] != wire.MAGIC
@@ -358,6 +372,7 @@ class Participant:
             return
 
         prefix = packet[8:20]
+        # Multicast loops our own packets back.
         if prefix == self._prefix:
             return
         self.now = now
@@ -377,9 +392,8 @@ class Participant:
         peer = self._peers.get(prefix)
         if peer is not None:
             if not peer.may_send_from(source[0]):
-                self._discovery.strange(
-                    peer, source[0]
-                )  # until its lease ends, if it has moved
+                # If it has moved, it is ignored until its lease ends.
+                self._discovery.strange(peer, source[0])
                 return
 
             peer.heard = now
@@ -396,12 +410,15 @@ class Participant:
                     if end - at >= wire.PREFIX_BYTES
                     else b""
                 )
+                # An empty prefix addresses all participants.
                 is_for_us = destination == self._prefix or destination == wire.NOBODY
                 if peer is not None and not peer.host and destination == self._prefix:
                     self._discovery.verified(peer, source[0], now)
             elif kind == wire.INFO_SRC:
                 if end - at < 20:
-                    raise MalformedError(f"INFO_SRC of {end - at} bytes")
+                    raise MalformedError(
+                        f"INFO_SRC: expected 20 bytes, found {end - at}"
+                    )
                 prefix = packet[at + 8 : at + 20]
                 if prefix == self._prefix:
                     return
@@ -412,11 +429,10 @@ class Participant:
                 continue
             elif kind == wire.DATA:
                 self._data(packet, at, end, flags, layout, prefix, source, stamp, now)
-                peer = self._peers.get(
-                    prefix
-                )  # it may have come, gone, or be another one
+                # The data may have added, replaced or removed the participant.
+                peer = self._peers.get(prefix)
             elif peer is None or not peer.host:
-                # nothing else counts before it is known where a participant is
+                # Nothing else counts before the address of the participant is verified.
                 continue
             elif kind == wire.HEARTBEAT:
                 heartbeat = wire.read_heartbeat(packet, at, end, layout)
@@ -468,6 +484,7 @@ class Participant:
             sample: Sample | None = Sample(
                 payload, proxies[0].guid, data.number, inline.related, stamp
             )
+        # Disposals of built-in topics tell that a participant or endpoint has left.
         elif data.writer[3] & _BUILTIN_KIND == _BUILTIN_KIND:
             sample = Sample(
                 packet[at:end],
@@ -479,7 +496,7 @@ class Participant:
                 inline.key,
             )
         else:
-            # a disposal: topics without keys have none that matters
+            # A disposal: it has no meaning for topics without keys.
             sample = None
 
         for proxy in proxies:
@@ -498,13 +515,15 @@ class Participant:
         stamp: float,
         now: float,
     ) -> None:
-        """Submessages that come seldom."""
+        """Process the less frequent submessages."""
         if kind == wire.DATA_FRAG:
             head = wire.read_data_frag(packet, at, end, layout)
             inline: InlineQos = NO_INLINE_QOS
             at = head.inline
             if flags & wire.INLINE_QOS:
                 inline, at = read_inline(packet, at, end, layout)
+            # A fragmented key is a disposal, which has no meaning for topics without
+            # keys.
             if flags & wire.FRAGMENT_WITH_KEY:
                 return
             for proxy in self._routes.get(prefix + head.writer, ()):
@@ -530,11 +549,11 @@ class Participant:
 
 
 def _stamp(packet: bytes, at: int, end: int, flags: int, layout: Layout) -> float:
-    """The time of an INFO_TS, s since 1970; 0: there is none."""
+    """Return the time of an INFO_TS, s since 1970; 0 if it is invalid."""
     if flags & wire.INVALIDATE:
         return 0.0
     if end - at < 8:
-        raise MalformedError(f"INFO_TS of {end - at} bytes")
+        raise MalformedError(f"INFO_TS: expected 8 bytes, found {end - at}")
     whole, fraction = layout.time.unpack_from(packet, at)
     return float(whole + fraction / 0x100000000)
 

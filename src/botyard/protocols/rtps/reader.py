@@ -1,5 +1,6 @@
-"""Readers: samples in order, and asking for what is missing (DDSI-RTPS 2.5, §8.4.10 …
-§8.4.12: the stateful reader).
+"""Readers: delivery of samples in order, and requests for missing ones.
+
+Source: DDSI-RTPS 2.5, §8.4.10 to §8.4.12 (the stateful reader).
 """
 
 from __future__ import annotations
@@ -29,47 +30,48 @@ from botyard.protocols.rtps.parameters import Identity, InlineQos
 from botyard.protocols.shares import Shares
 
 ASK_AFTER_S: Final = 0.005
-"""From a HEARTBEAT that shows something missing to the ACKNACK, s: it may be on its
-way.
+"""Delay from a HEARTBEAT that shows a missing sample to the ACKNACK, s.
+
+The sample may still be on its way.
 """
 ASK_AGAIN_AFTER_S: Final = 0.1
-"""From an ACKNACK to the next one if nothing has come, s; then twice as long each time.
-"""
+"""Delay before an ACKNACK without effect is repeated, s; it doubles each time."""
 MAX_ASKED: Final = 7
-"""ACKNACKs without success, after which the next HEARTBEAT is waited for."""
+"""Number of ACKNACKs without effect, after which the next HEARTBEAT is awaited."""
 FRAGMENTS_PAUSE_S: Final = 0.02
-"""Fragments are asked for when none has come for this long, s."""
+"""Time without a new fragment after which fragments are requested, s."""
 _MIN_SORTED_OUT: Final = 16
-"""Entries of an agenda that no longer hold and are sorted out only together."""
+"""Invalid entries that an agenda tolerates before it is cleaned."""
 
 
 def first_base(vendor: bytes) -> int:
-    """Base of the first ACKNACK to a writer, which asks for a HEARTBEAT: Fast DDS
-    answers 0 alone, Cyclone wants a valid number.
+    """Return the base of the first ACKNACK to a writer, which requests a HEARTBEAT.
+
+    Fast DDS answers 0 only, and Cyclone DDS requires a valid number.
     """
     return 0 if vendor == wire.VENDOR_FAST else 1
 
 
 class Sample(NamedTuple):
-    """A sample.
+    """Sample with its metadata.
 
     Attributes
     ----------
     payload : bytes
-        With its 4 bytes of encapsulation.
+        Payload with its 4 bytes of encapsulation.
     writer : bytes
-        GUID.
+        GUID of the writer.
     number : int
         Sequence number.
     related : Identity or None
         Related sample identity.
     stamp : float
-        When it was sent, s since 1970; 0: not said.
+        Time at which it was sent, s since 1970; 0 if unknown.
     status : int
         `parameters.DISPOSED`, `parameters.UNREGISTERED`, both or 0; other than 0 only
         from built-in writers.
     key : bytes
-        Key hash: the same.
+        Key hash, only from built-in writers.
     """
 
     payload: bytes
@@ -82,8 +84,10 @@ class Sample(NamedTuple):
 
 
 class Agenda:
-    """Writers that are to be asked for something, and when: a heap, of which entries
-    that no longer hold are sorted out when met.
+    """Schedule of requests to writers.
+
+    It is a heap with lazy deletion: invalid entries are removed when they reach the
+    top.
     """
 
     __slots__ = ("_at", "_heap")
@@ -93,33 +97,35 @@ class Agenda:
         self._heap: list[tuple[float, int, WriterProxy]] = []
 
     def set(self, proxy: WriterProxy, at: float) -> None:
-        """Ask this one at that time, s, instead of another one."""
+        """Set the time of a writer's request, s, in place of an earlier time."""
         self._at[proxy] = at
         heap = self._heap
         heappush(heap, (at, id(proxy), proxy))
+        # Cleaned when more than half of the entries are invalid, so that the heap stays
+        # in proportion.
         if len(heap) > 2 * len(self._at) + _MIN_SORTED_OUT:
             heap[:] = [(at, id(proxy), proxy) for proxy, at in self._at.items()]
             heapify(heap)
 
     def at(self, proxy: WriterProxy) -> float:
-        """When this one is asked, s; infinity: it is not."""
+        """Return the time of a writer's request, s; infinity if there is none."""
         return self._at.get(proxy, float("inf"))
 
     def discard(self, proxy: WriterProxy) -> None:
-        """Ask this one no longer."""
+        """Cancel a writer's request."""
         self._at.pop(proxy, None)
         if not self._at:
             self._heap.clear()
 
     def next(self) -> float:
-        """When the first one is asked, s; infinity: none is."""
+        """Return the time of the first request, s; infinity if there is none."""
         heap = self._heap
         while heap and self._at.get(heap[0][2]) != heap[0][0]:
             heappop(heap)
         return heap[0][0] if heap else float("inf")
 
     def take(self, now: float, most: int) -> list[WriterProxy]:
-        """Those that are asked now, at most so many; they are on it no longer."""
+        """Remove and return at most `most` writers whose time has come."""
         found: list[WriterProxy] = []
         while len(found) < most and self.next() <= now:
             proxy = heappop(self._heap)[2]
@@ -137,22 +143,24 @@ class Agenda:
 
 @dataclass(slots=True)
 class Inbox:
-    """What readers share.
+    """State that readers share.
 
     Attributes
     ----------
     asking : Agenda
-        Writers that are to be asked for something.
+        Schedule of requests to writers.
     assembling : dict of WriterProxy
-        Those of which samples are put together from fragments.
+        Writers with samples that are reassembled from fragments.
     assemblies : dict of Assembly
         These samples, by writer and number: readers of one topic share them.
     budget : Shares
-        Of these samples.
+        Memory budget of these samples.
     held : Shares
-        Of all samples that are held behind missing ones.
+        Memory budget of all samples that wait for missing ones.
     events : Events
+        Log of events.
     callbacks : Callbacks
+        Calls into programs.
     """
 
     events: Events
@@ -171,24 +179,25 @@ def _held_size(sample: Sample | None) -> int:
 
 
 class WriterProxy:
-    """What a reader knows of a writer, and what it holds of its samples.
+    """State that a reader keeps of a writer.
 
     Attributes
     ----------
     reader : Reader
+        The reader.
     guid : bytes
-        The writer's.
+        GUID of the writer.
     destination : Destination
-        Where it is asked.
+        Address to which requests are sent.
     next : int
-        Lowest number that is neither delivered nor irrelevant; 0: not known before its
-        first HEARTBEAT.
+        Lowest number that is neither delivered nor irrelevant; 0 until the first
+        HEARTBEAT.
     last : int
-        Highest number that it has.
+        Highest number that the writer has.
     held : dict of Sample or None
-        Samples behind a missing one; None: irrelevant.
+        Samples that wait for a missing one; None for an irrelevant number.
     assemblies : dict of Assembly
-        Samples of which fragments have come.
+        Incomplete samples.
     """
 
     __slots__ = (
@@ -226,7 +235,7 @@ class WriterProxy:
         )
         self._vendor = writer.vendor
         self.destination = destination
-        # on whose account samples are kept, also when it has moved
+        # Memory counts towards this host, even after the writer has moved.
         self._host = destination.address[0]
         self.is_reliable = is_reliable
         self.next = self.last = 0
@@ -240,16 +249,19 @@ class WriterProxy:
     # -- samples
 
     def sample(self, number: int, sample: Sample | None) -> None:
-        """A sample has come; None: its number is irrelevant."""
+        """Process a sample; None means that its number is irrelevant."""
         if number < self.next:
             return
         if not self.is_reliable:
             self.next = number + 1
             if sample is not None:
                 self.reader.deliver(sample)
-        elif number == (self.next or 1):  # nothing comes before the first
+        # Sequence numbers start at 1, so the first sample needs no HEARTBEAT.
+        elif number == (self.next or 1):
             self.next = number
             self.next += 1
+            # A sample arrived in order: the count of requests without effect starts
+            # again.
             self._asked = 0
             if sample is not None:
                 self.reader.deliver(sample)
@@ -269,7 +281,7 @@ class WriterProxy:
             or not has_room
             or (self.next and number >= self.next + MAX_HELD_SAMPLES)
         ):
-            # a reliable writer will send it again
+            # Without room it is dropped; a reliable writer sends it again.
             return
 
         if self.reader.inbox.held.take(self._host, size):
@@ -285,18 +297,19 @@ class WriterProxy:
             self.reader.deliver(sample)
 
     def _release(self) -> None:
-        """Deliver what is no longer behind a hole."""
+        """Deliver the waiting samples that follow without a gap."""
         while self.next in self.held:
             self.next += 1
             self._deliver_held(self.next - 1)
 
     def _skip(self, number: int) -> None:
-        """Nothing below `number` will come any more."""
+        """Skip all numbers below `number`, which will not come any more."""
         if number <= self.next:
             return
         below = sorted(n for n in self.held if n < number)
         self.next = number
         self._asked = 0
+        # Waiting samples below are still good; only the missing ones are lost.
         for n in below:
             self._deliver_held(n)
         for n in [n for n in self.assemblies if n < number]:
@@ -304,12 +317,14 @@ class WriterProxy:
         self._release()
 
     def gap(self, said: wire.Gap) -> None:
-        """A GAP."""
+        """Process a GAP."""
         if not self.is_reliable:
             return
         if said.start <= max(self.next, 1):
             self._skip(said.base)
         elif self.next:
+            # The range of a GAP may be huge; only numbers within the window are
+            # recorded.
             for number in range(
                 said.start, min(said.base, self.next + MAX_HELD_SAMPLES)
             ):
@@ -322,13 +337,15 @@ class WriterProxy:
     # -- heartbeats and answers
 
     def heartbeat(self, said: wire.Heartbeat, is_final: bool, now: float) -> None:
-        """A HEARTBEAT."""
+        """Process a HEARTBEAT."""
+        # UDP may duplicate and reorder packets, so old HEARTBEATs are ignored.
         if said.serial <= self._beats or not self.is_reliable:
             return
         self._beats = said.serial
         self._skip(said.first)
         self.last = said.last
         if self.next <= self.last:
+            # One more request, in case those before were lost.
             self._asked = min(self._asked, MAX_ASKED - 1)
             self._ask_at(now + ASK_AFTER_S)
         else:
@@ -337,17 +354,18 @@ class WriterProxy:
                 self._answer((), is_final=True)
 
     def heartbeat_frag(self, number: int, now: float) -> None:
-        """A HEARTBEAT_FRAG: all fragments of a sample so far have been sent."""
+        """Process a HEARTBEAT_FRAG: all fragments of a sample so far have been sent."""
         if self.is_reliable and number in self.assemblies:
             self._ask_at(now + ASK_AFTER_S)
 
     def _ask_at(self, at: float) -> None:
-        """Ask for what is missing at that time, or before if that was meant already."""
+        """Schedule a request for missing samples, unless one is scheduled earlier."""
         asking = self.reader.inbox.asking
         if at < asking.at(self):
             asking.set(self, at)
 
     def _answer(self, missing: tuple[int, ...] | list[int], is_final: bool) -> None:
+        # Counts start at 1 and wrap around.
         self._acks = self._acks % wire.MAX_COUNT + 1
         base = self.next or first_base(self._vendor)
         self.destination.add(
@@ -358,17 +376,19 @@ class WriterProxy:
         )
 
     def greet(self, now: float) -> None:
-        """Tell the writer that we are here; again until it answers."""
+        """Announce the reader to the writer, and repeat it until the writer answers."""
         if self.is_reliable:
             self._answer((), is_final=False)
             self.reader.inbox.asking.set(self, now + ASK_AGAIN_AFTER_S)
 
     def ask(self, now: float) -> float:
-        """Ask for what is missing; when to ask again, s, or 0: not before the next
-        HEARTBEAT.
+        """Request missing samples.
+
+        Returns the time of the next request, s; 0 means not before the next HEARTBEAT.
         """
         if self.next and self.next > self.last and not self.assemblies:
             return 0.0
+        # Fragments still arrive, so a request would only repeat them.
         newest = max((a.touched for a in self.assemblies.values()), default=0.0)
         if newest and now < newest + FRAGMENTS_PAUSE_S:
             return newest + FRAGMENTS_PAUSE_S
@@ -376,6 +396,7 @@ class WriterProxy:
             return 0.0
         self._asked += 1
         if self.next:
+            # A number set has at most 256 bits.
             end = min(self.last + 1, self.next + MAX_SET_BITS)
             missing = [
                 n
@@ -386,6 +407,7 @@ class WriterProxy:
         else:
             self._answer((), is_final=False)
 
+        # Each incomplete sample needs its own request for fragments.
         for number, assembly in self.assemblies.items():
             fragments = assembly.missing()
             self._acks = self._acks % wire.MAX_COUNT + 1
@@ -406,12 +428,12 @@ class WriterProxy:
         stamp: float,
         now: float,
     ) -> None:
-        """A fragment.
+        """Process a fragment.
 
         Raises
         ------
         MalformedError
-            It does not fit the others of its sample.
+            It does not match the earlier fragments of its sample.
         """
         number = head.number
         if (
@@ -427,9 +449,9 @@ class WriterProxy:
             if assembly is None:
                 return
 
-        if (
-            self._asked
-        ):  # it is coming; what then still lacks is asked for without delay
+        # The writer is sending, so missing fragments are requested soon after the last
+        # one.
+        if self._asked:
             self._asked = 1
             self._ask_at(now + FRAGMENTS_PAUSE_S)
 
@@ -437,6 +459,7 @@ class WriterProxy:
             sample = Sample(
                 assembly.payload(), self.guid, number, assembly.inline.related, stamp
             )
+            # All local readers of the topic get the sample from the same bytes.
             for proxy in tuple(assembly.users):
                 proxy.drop_assembly(number)
                 proxy._asked = 0
@@ -448,14 +471,17 @@ class WriterProxy:
         inbox, key = self.reader.inbox, (self.guid, head.number)
         if not is_plausible(head, self.reader.limit):
             text = (
-                f"a sample of {head.sample_size} bytes, where at most "
-                f"{self.reader.limit} are taken"
+                f"expected a sample of at most "
+                f"{self.reader.limit} bytes, found {head.sample_size}"
             )
             inbox.events.add(EventKind.REFUSED, self.guid, text)
+            # Counts as irrelevant, otherwise all later samples would wait for it.
             self.sample(head.number, None)
             return None
 
         if len(self.assemblies) >= MAX_ASSEMBLIES:
+            # A reliable writer sends the sample again later; otherwise the oldest one
+            # is dropped.
             if self.is_reliable:
                 return None
             self.drop_assembly(next(iter(self.assemblies)))
@@ -474,7 +500,7 @@ class WriterProxy:
         return assembly
 
     def drop_assembly(self, number: int) -> None:
-        """Give a sample up, or it is complete."""
+        """Drop a sample that is given up or complete."""
         assembly = self.assemblies.pop(number)
         inbox = self.reader.inbox
         del assembly.users[self]
@@ -486,12 +512,12 @@ class WriterProxy:
             inbox.assembling.pop(self, None)
 
     def give_up_stale(self, now: float) -> None:
-        """Give up samples of which no fragment has come for long."""
+        """Drop samples of which no fragment has arrived for `ASSEMBLY_TIMEOUT_S`."""
         for number in [n for n, a in self.assemblies.items() if a.is_stale(now)]:
             self.drop_assembly(number)
 
     def close(self) -> None:
-        """The writer has gone."""
+        """Release the memory of a writer that has left."""
         for number in tuple(self.assemblies):
             self.drop_assembly(number)
         self.held.clear()
@@ -502,17 +528,17 @@ class WriterProxy:
 
 
 class Reader:
-    """A reader; made by `Participant.reader`.
+    """Reader of a topic; made by `Participant.reader`.
 
     Attributes
     ----------
     data : EndpointData
-        What others are told of it.
+        Its announced description.
     take : callable
-        Called with each `Sample`: of a reliable writer in order and without holes, as
-        far as the writer has kept them.
+        Called with each `Sample`. From a reliable writer samples come in order and
+        without gaps, as far as the writer has kept them.
     limit : int
-        Longest sample that it takes, bytes.
+        Longest sample that it accepts, bytes.
     matched : dict of EndpointData
         Its writers, by GUID.
     """
@@ -539,7 +565,7 @@ class Reader:
     def match(
         self, writer: EndpointData, destination: Destination, now: float, acks: int = 0
     ) -> WriterProxy:
-        """A writer has come; `acks`: ACKNACKs that it has been sent before."""
+        """Match a writer; `acks` is the number of ACKNACKs that were sent to it before."""
         is_reliable = writer.qos.reliable and self.data.qos.reliable
         proxy = self._proxies[writer.guid] = WriterProxy(
             self, writer, destination, is_reliable, acks
@@ -550,7 +576,7 @@ class Reader:
         return proxy
 
     def _tell(self) -> None:
-        """Call `changed` once for all writers that have come or gone since."""
+        """Schedule one call of `changed` for all matches and losses until then."""
         if not self._is_telling:
             self._is_telling = True
             self.inbox.callbacks.add(self._changed)
@@ -560,16 +586,16 @@ class Reader:
         self.changed()
 
     def deliver(self, sample: Sample) -> None:
-        """A sample is to be taken."""
+        """Queue a sample for `take`."""
         self.inbox.callbacks.add(self._take, sample)
 
     def _take(self, sample: Sample) -> None:
-        self.take(
-            sample
-        )  # which was another one when the sample came, if the reader has been closed since
+        # Looked up now, because `close` may have replaced `take` since the sample
+        # arrived.
+        self.take(sample)
 
     def unmatch(self, guid: bytes) -> WriterProxy | None:
-        """A writer has gone."""
+        """Unmatch a writer that has left."""
         proxy = self._proxies.pop(guid, None)
         if proxy is not None:
             proxy.close()
@@ -579,19 +605,21 @@ class Reader:
         return proxy
 
     def move(self, guid: bytes, destination: Destination) -> None:
-        """A writer has another address."""
+        """Use another address of a writer."""
         self._proxies[guid].destination = destination
 
     def close(self) -> None:
-        """Take nothing more. Its writers are unmatched afterwards."""
+        """Deliver no more samples; the writers are unmatched later."""
         self.take = lambda sample: None
 
 
 class BuiltinReader(Reader):
-    """A reader of discovery: what it takes counts at once, for what comes behind it in
-    the same packet.
+    """Reader of discovery data.
+
+    It delivers at once, because later submessages of the same packet depend on the
+    data.
     """
 
     def deliver(self, sample: Sample) -> None:
-        """See `Reader`."""
+        """Deliver a sample at once; see `Reader`."""
         self.take(sample)

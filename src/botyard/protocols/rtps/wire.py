@@ -1,8 +1,8 @@
-"""RTPS messages: header, submessages, sequence numbers and number sets (OMG DDSI-RTPS
-2.5, §8.3 and §9.4).
+"""RTPS messages: header, submessages, sequence numbers and number sets.
 
-A GUID prefix is 12 bytes, an entity id 4, a GUID both; they are bytes on the wire and
-here. What we send is little-endian; both orders are read.
+A GUID prefix has 12 bytes, an entity id 4, and a GUID both; they are bytes on the wire
+and here. Messages are sent in little-endian order, and read in both orders. Source: OMG
+DDSI-RTPS 2.5, §8.3 and §9.4.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from botyard.protocols.rtps.limits import MAX_SET_BITS
 
 MAGIC: Final = b"RTPS"
 VERSION: Final = b"\x02\x03"
-"""Protocol version of what we send: 2.3."""
+"""Protocol version of sent messages: 2.3."""
 VENDOR: Final = b"\x01\xff"
-"""An unassigned vendor id: with another's id, peers would expect that vendor's private
-parameters.
+"""Vendor id, which is not assigned.
+
+With the id of another vendor, peers would expect that vendor's private parameters.
 """
 VENDOR_FAST: Final = b"\x01\x0f"
 VENDOR_CYCLONE: Final = b"\x01\x10"
 HEADER_BYTES: Final = 20
 PREFIX_BYTES: Final = 12
 NOBODY: Final = bytes(PREFIX_BYTES)
-"""The prefix of INFO_DST that means every participant."""
+"""Prefix in INFO_DST that addresses every participant."""
 ANY: Final = bytes(4)
-"""The entity id that means every matched one."""
+"""Entity id that addresses every matched endpoint."""
 
-# submessage ids (table 9.10)
+# Submessage ids (table 9.10).
 PAD: Final = 0x01
 ACKNACK: Final = 0x06
 HEARTBEAT: Final = 0x07
@@ -50,28 +51,28 @@ FINAL: Final = 2
 INVALIDATE: Final = 2
 """Flag of INFO_TS: there is no timestamp."""
 INLINE_QOS: Final = 2
-"""Flag of DATA and DATA_FRAG."""
+"""Flag of DATA and DATA_FRAG: inline QoS precedes the payload."""
 WITH_DATA: Final = 4
-"""Flag of DATA."""
+"""Flag of DATA: there is a payload."""
 WITH_KEY: Final = 8
-"""Flag of DATA: the payload is the key only. In DATA_FRAG the same is said by 4."""
+"""Flag of DATA: the payload is only the key. In DATA_FRAG the flag is 4."""
 FRAGMENT_WITH_KEY: Final = 4
 
 UNKNOWN_NUMBER: Final = -1 << 32
 """SEQUENCENUMBER_UNKNOWN: (-1, 0)."""
 MAX_NUMBER: Final = (1 << 63) - 1 - 256
-"""Highest sequence number that is taken: what is computed from it still fits into 64
+"""Highest accepted sequence number; results of arithmetic with it still fit into 64
 bits.
 """
 MAX_COUNT: Final = 0x7FFFFFFF
 
 
 class MalformedError(PeerError):
-    """Bytes of a peer that are not RTPS."""
+    """Bytes of a peer that are not valid RTPS."""
 
 
 class Layout:
-    """Bodies of submessages in one byte order.
+    """Formats of submessage bodies in one byte order.
 
     Parameters
     ----------
@@ -87,13 +88,14 @@ class Layout:
         self.uint32 = Struct(order + "I")
         self.int32 = Struct(order + "i")
         self.number = Struct(order + "iI")
-        """A sequence number: int32 high, uint32 low."""
+        """Sequence number: int32 high, uint32 low."""
         self.time = Struct(order + "II")
-        """Seconds, 2^-32 s."""
+        """Seconds, and fraction in 2^-32 s."""
         self.data = Struct(order + "HH4s4siI")
         """Extra flags, octets to inline QoS, reader, writer, sequence number."""
         self.data_frag = Struct(order + "HH4s4siIIHHI")
-        """The same, then first fragment, fragments, fragment size, sample size."""
+        """Fields of `data`, then first fragment, fragments, fragment size, sample size.
+        """
         self.heartbeat = Struct(order + "4s4siIiIi")
         """Reader, writer, first and last sequence number, count."""
         self.heartbeat_frag = Struct(order + "4s4siIIi")
@@ -104,8 +106,9 @@ class Layout:
         self.gap = Struct(order + "4s4siIiII")
         """Reader, writer, start, base of the set and its number of bits; then words."""
         self.nack_frag = Struct(order + "4s4siIII")
-        """Reader, writer, sequence number, base of the set and its number of bits; then
-        words and count.
+        """Reader, writer, sequence number, base of the set and its number of bits.
+
+        Words and count follow.
         """
         self.words = tuple(
             Struct(f"{order}{n}I") for n in range(MAX_SET_BITS // 32 + 1)
@@ -116,7 +119,7 @@ class Layout:
 
 
 LAYOUTS: Final = (Layout(">"), Layout("<"))
-"""By the submessage's flag `LITTLE`."""
+"""Formats by the submessage's flag `LITTLE`."""
 OURS: Final = LAYOUTS[LITTLE]
 _SUB_DATA: Final = Struct("<BBHHH8siI")
 _SUB_DATA_FRAG: Final = Struct("<BBHHH8siIIHHI")
@@ -124,7 +127,7 @@ _SUB_HEARTBEAT: Final = Struct("<BBH4s4siIiIi")
 _SUB_HEAD: Final = Struct("<BBH")
 _SUB_TIME: Final = Struct("<BBHII")
 DATA_HEAD_BYTES: Final = 20
-"""Of DATA, behind the submessage header."""
+"""Bytes of a DATA head after the submessage header."""
 DATA_FRAG_HEAD_BYTES: Final = 32
 OCTETS_TO_INLINE_QOS: Final = 16
 OCTETS_TO_INLINE_QOS_FRAG: Final = 28
@@ -134,12 +137,12 @@ INFO_DST_NOBODY: Final = _SUB_HEAD.pack(INFO_DST, LITTLE, PREFIX_BYTES) + NOBODY
 
 
 def header(prefix: bytes) -> bytes:
-    """A message's header (§9.4.4)."""
+    """Return the header of a message (§9.4.4)."""
     return MAGIC + VERSION + VENDOR + prefix
 
 
 def info_ts(wall: float) -> bytes:
-    """INFO_TS of a time since 1970, s (§9.4.5.11)."""
+    """Return an INFO_TS of a time since 1970, s (§9.4.5.11)."""
     seconds = int(wall)
     return _SUB_TIME.pack(
         INFO_TS,
@@ -151,21 +154,23 @@ def info_ts(wall: float) -> bytes:
 
 
 def info_dst(prefix: bytes) -> bytes:
-    """INFO_DST (§9.4.5.9)."""
+    """Return an INFO_DST (§9.4.5.9)."""
     return _SUB_HEAD.pack(INFO_DST, LITTLE, PREFIX_BYTES) + prefix
 
 
 def data(pair: bytes, number: int, payload: bytes, inline: bytes = b"") -> bytes:
-    """DATA with a payload (§9.4.5.3), padded to a multiple of 4 bytes.
+    """Return a DATA with a payload (§9.4.5.3), padded to a multiple of 4 bytes.
 
     Parameters
     ----------
     pair : bytes
         Entity ids of reader and writer.
+    number : int
+        Sequence number.
     payload : bytes
-        With its 4 bytes of encapsulation.
+        Payload with its 4 bytes of encapsulation.
     inline : bytes
-        Inline QoS with its sentinel, or nothing.
+        Inline QoS with its sentinel, or empty.
     """
     if len(payload) & 3:
         payload += bytes(-len(payload) & 3)
@@ -192,8 +197,9 @@ def data(pair: bytes, number: int, payload: bytes, inline: bytes = b"") -> bytes
 
 
 def data_head(pair: bytes, number: int, size: int) -> bytes:
-    """What stands in DATA before a payload of `size` bytes, a multiple of 4, without
-    inline QoS; see `data`.
+    """Return the head of a DATA without inline QoS; see `data`.
+
+    A payload of `size` bytes, a multiple of 4, must follow.
     """
     return _SUB_DATA.pack(
         DATA,
@@ -208,13 +214,14 @@ def data_head(pair: bytes, number: int, size: int) -> bytes:
 
 
 def for_reader(submessage: bytes, reader: bytes) -> bytes:
-    """A DATA submessage for one reader instead of all."""
+    """Return a DATA submessage addressed to one reader."""
     return submessage[:8] + reader + submessage[12:]
 
 
 def data_key(pair: bytes, number: int, inline: bytes, key: bytes) -> bytes:
-    """DATA that says something of an instance, such as its disposal: inline QoS and the
-    serialised key.
+    """Return a DATA about an instance, such as its disposal.
+
+    It has inline QoS and the serialised key.
     """
     body = inline + key + bytes(-len(key) & 3)
     flags = LITTLE | INLINE_QOS | WITH_KEY
@@ -243,8 +250,9 @@ def data_frag(
     part: bytes,
     inline: bytes = b"",
 ) -> bytes:
-    """DATA_FRAG with one fragment, counted from 1 (§9.4.5.4), padded to a multiple of 4
-    bytes.
+    """Return a DATA_FRAG with one fragment, counted from 1 (§9.4.5.4).
+
+    It is padded to a multiple of 4 bytes.
     """
     body = inline + part + bytes(-len(part) & 3)
     flags = LITTLE | (INLINE_QOS if inline else 0)
@@ -268,7 +276,7 @@ def data_frag(
 def heartbeat(
     reader: bytes, writer: bytes, first: int, last: int, count: int, final: bool = False
 ) -> bytes:
-    """HEARTBEAT (§9.4.5.7)."""
+    """Return a HEARTBEAT (§9.4.5.7)."""
     return _SUB_HEARTBEAT.pack(
         HEARTBEAT,
         LITTLE | FINAL if final else LITTLE,
@@ -284,12 +292,13 @@ def heartbeat(
 
 
 def _words(base: int, numbers: Iterable[int]) -> tuple[int, list[int]]:
-    """Number of bits and words of a set; numbers that do not fit are left out."""
+    """Return the number of bits and the words of a set; numbers beyond it are left out."""
     words = [0] * (MAX_SET_BITS // 32)
     bits = 0
     for number in numbers:
         k = number - base
         if 0 <= k < MAX_SET_BITS:
+            # Bit 0 of a set is the highest bit of its first word (§9.4.2.6).
             words[k >> 5] |= 1 << 31 - (k & 31)
             bits = max(bits, k + 1)
 
@@ -304,7 +313,10 @@ def acknack(
     count: int,
     final: bool = False,
 ) -> bytes:
-    """ACKNACK: all below `base` has come, `missing` is asked for (§9.4.5.2)."""
+    """Return an ACKNACK (§9.4.5.2).
+
+    All samples below `base` have arrived, and `missing` are requested.
+    """
     bits, words = _words(base, missing)
     n = len(words)
     return (
@@ -317,7 +329,7 @@ def acknack(
 def gap(
     reader: bytes, writer: bytes, start: int, base: int, numbers: Iterable[int] = ()
 ) -> bytes:
-    """GAP: start … base - 1 and `numbers` are irrelevant (§9.4.5.5)."""
+    """Return a GAP: start to base − 1 and `numbers` are irrelevant (§9.4.5.5)."""
     bits, words = _words(base, numbers)
     n = len(words)
     return (
@@ -338,8 +350,9 @@ def gap(
 def nack_frag(
     reader: bytes, writer: bytes, number: int, fragments: list[int], count: int
 ) -> bytes:
-    """NACK_FRAG: asks for fragments of a sample, counted from 1 (§9.4.5.13);
-    `fragments` is not empty and rises.
+    """Return a NACK_FRAG: a request for fragments of a sample (§9.4.5.13).
+
+    `fragments` are counted from 1, in rising order, and not empty.
     """
     base = fragments[0]
     bits, words = _words(base, fragments)
@@ -357,13 +370,13 @@ def nack_frag(
 
 
 class Data(NamedTuple):
-    """Head of DATA; what lies behind is `packet[inline:end]`."""
+    """Head of DATA; its contents are `packet[inline:end]`."""
 
     reader: bytes
     writer: bytes
     number: int
     inline: int
-    """Where inline QoS or, without it, the payload begins."""
+    """Position of inline QoS or, without it, of the payload."""
 
 
 class DataFrag(NamedTuple):
@@ -376,7 +389,7 @@ class DataFrag(NamedTuple):
     first: int
     """First fragment, from 1."""
     fragments: int
-    """How many."""
+    """Number of fragments."""
     fragment_size: int
     sample_size: int
 
@@ -389,11 +402,11 @@ class Heartbeat(NamedTuple):
     first: int
     last: int
     serial: int
-    """Rises with each; "count" in the specification."""
+    """Number that rises with each HEARTBEAT; "count" in the specification."""
 
 
 class AckNack(NamedTuple):
-    """ACKNACK."""
+    """ACKNACK of a reader."""
 
     reader: bytes
     writer: bytes
@@ -403,7 +416,7 @@ class AckNack(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """GAP: start … base - 1, and `numbers`."""
+    """GAP: start to base − 1, and `numbers`."""
 
     reader: bytes
     writer: bytes
@@ -413,7 +426,7 @@ class Gap(NamedTuple):
 
 
 class NackFrag(NamedTuple):
-    """NACK_FRAG."""
+    """NACK_FRAG of a reader."""
 
     reader: bytes
     writer: bytes
@@ -423,12 +436,12 @@ class NackFrag(NamedTuple):
 
 
 def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Submessages of a message: id, flags, where the body begins and ends.
+    """Yield the submessages of a message: id, flags, start and end of the body.
 
     Raises
     ------
     MalformedError
-        One is longer than the packet.
+        A submessage is longer than the packet.
     """
     at, size = HEADER_BYTES, len(packet)
     while at + 4 <= size:
@@ -440,15 +453,16 @@ def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
         )
         at += 4
         end = at + length
+        # The last submessage may leave its length out (§9.4.5.1.3).
         if length == 0 and kind not in (
             PAD,
             INFO_TS,
-        ):  # the last one may leave its length out (§9.4.5.1.3)
+        ):
             end = size
 
         if end > size:
             raise MalformedError(
-                f"submessage 0x{kind:02x} of {length} bytes in a packet that ends after {size - at}"
+                f"submessage 0x{kind:02x} has {length} bytes, but the packet ends after {size - at}"
             )
 
         yield kind, flags, at, end
@@ -458,12 +472,13 @@ def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
 def _numbers(
     packet: bytes, at: int, end: int, base: int, bits: int, layout: Layout, tail: int
 ) -> tuple[list[int], int]:
-    """Numbers of a set whose words begin at `at`, and where they end; `tail` bytes must
-    follow.
+    """Return the numbers of a set whose words start at `at`, and the end of the words.
+
+    At least `tail` bytes must follow.
     """
     n = bits + 31 >> 5
     if bits > MAX_SET_BITS or at + 4 * n + tail > end:
-        raise MalformedError(f"a set of {bits} bits in {end - at} bytes")
+        raise MalformedError(f"number set: found {bits} bits in {end - at} bytes")
     found = []
     for i, word in enumerate(layout.words[n].unpack_from(packet, at)):
         if word:
@@ -476,65 +491,77 @@ def _numbers(
 def _number(high: int, low: int) -> int:
     number = high << 32 | low
     if not 1 <= number <= MAX_NUMBER:
-        raise MalformedError(f"sequence number {number}")
+        raise MalformedError(
+            f"sequence number: expected 1 to {MAX_NUMBER}, found {number}"
+        )
     return number
 
 
 def read_data(packet: bytes, at: int, end: int, layout: Layout) -> Data:
-    """Head of DATA.
+    """Return the head of a DATA.
 
     Raises
     ------
     MalformedError
-        It is not one; so do all that read.
+        The bytes are not valid; so do all functions that read.
     """
     if end - at < DATA_HEAD_BYTES:
-        raise MalformedError(f"DATA of {end - at} bytes")
+        raise MalformedError(
+            f"DATA: expected at least {DATA_HEAD_BYTES} bytes, found {end - at}"
+        )
     _, to_inline, reader, writer, high, low = layout.data.unpack_from(packet, at)
     inline = at + 4 + to_inline
+    # The head may be longer in later versions, but not shorter.
     if to_inline < OCTETS_TO_INLINE_QOS or to_inline & 3 or inline > end:
-        raise MalformedError(f"DATA whose head has {to_inline} bytes")
+        raise MalformedError(f"DATA: the head has {to_inline} bytes")
     return Data(reader, writer, _number(high, low), inline)
 
 
 def read_data_frag(packet: bytes, at: int, end: int, layout: Layout) -> DataFrag:
-    """Head of DATA_FRAG."""
+    """Return the head of a DATA_FRAG."""
     if end - at < DATA_FRAG_HEAD_BYTES:
-        raise MalformedError(f"DATA_FRAG of {end - at} bytes")
+        raise MalformedError(
+            f"DATA_FRAG: expected at least {DATA_FRAG_HEAD_BYTES} bytes, found {end - at}"
+        )
     _, to_inline, reader, writer, high, low, first, count, fragment_size, size = (
         layout.data_frag.unpack_from(packet, at)
     )
     inline = at + 4 + to_inline
     if to_inline < OCTETS_TO_INLINE_QOS_FRAG or to_inline & 3 or inline > end:
-        raise MalformedError(f"DATA_FRAG whose head has {to_inline} bytes")
+        raise MalformedError(f"DATA_FRAG: the head has {to_inline} bytes")
     if not (first and count and fragment_size and size):
-        raise MalformedError("DATA_FRAG of nothing")
+        raise MalformedError(
+            "DATA_FRAG: expected a fragment number, count and sizes above 0"
+        )
     return DataFrag(
         reader, writer, _number(high, low), inline, first, count, fragment_size, size
     )
 
 
 def read_heartbeat(packet: bytes, at: int, end: int, layout: Layout) -> Heartbeat:
-    """HEARTBEAT."""
+    """Return a HEARTBEAT."""
     if end - at < 28:
-        raise MalformedError(f"HEARTBEAT of {end - at} bytes")
+        raise MalformedError(f"HEARTBEAT: expected at least 28 bytes, found {end - at}")
     reader, writer, high, low, last_high, last_low, count = (
         layout.heartbeat.unpack_from(packet, at)
     )
     first, last = high << 32 | low, last_high << 32 | last_low
+    # A writer without samples sends last = first − 1.
     if first < 1 or last < first - 1 or last > MAX_NUMBER:
-        raise MalformedError(f"HEARTBEAT of {first} … {last}")
+        raise MalformedError(
+            f"HEARTBEAT: found first number {first} and last number {last}"
+        )
     return Heartbeat(reader, writer, first, last, count)
 
 
 def read_acknack(packet: bytes, at: int, end: int, layout: Layout) -> AckNack:
-    """ACKNACK; its base may be 0 (Fast DDS's first one)."""
+    """Return an ACKNACK; its base may be 0 (the first one of Fast DDS)."""
     if end - at < 24:
-        raise MalformedError(f"ACKNACK of {end - at} bytes")
+        raise MalformedError(f"ACKNACK: expected at least 24 bytes, found {end - at}")
     reader, writer, high, low, bits = layout.acknack.unpack_from(packet, at)
     base = high << 32 | low
     if base < 0:
-        raise MalformedError(f"ACKNACK from {base}")
+        raise MalformedError(f"ACKNACK: expected a base of at least 0, found {base}")
     if bits:
         missing, at = _numbers(packet, at + 20, end, base, bits, layout, 4)
     else:
@@ -546,15 +573,15 @@ def read_acknack(packet: bytes, at: int, end: int, layout: Layout) -> AckNack:
 
 
 def read_gap(packet: bytes, at: int, end: int, layout: Layout) -> Gap:
-    """GAP."""
+    """Return a GAP."""
     if end - at < 28:
-        raise MalformedError(f"GAP of {end - at} bytes")
+        raise MalformedError(f"GAP: expected at least 28 bytes, found {end - at}")
     reader, writer, high, low, base_high, base_low, bits = layout.gap.unpack_from(
         packet, at
     )
     start, base = _number(high, low), _number(base_high, base_low)
     if base < start:
-        raise MalformedError(f"GAP of {start} … {base - 1}")
+        raise MalformedError(f"GAP: found the range from {start} to {base - 1}")
     return Gap(
         reader,
         writer,
@@ -565,13 +592,13 @@ def read_gap(packet: bytes, at: int, end: int, layout: Layout) -> Gap:
 
 
 def read_nack_frag(packet: bytes, at: int, end: int, layout: Layout) -> NackFrag:
-    """NACK_FRAG."""
+    """Return a NACK_FRAG."""
     if end - at < 28:
-        raise MalformedError(f"NACK_FRAG of {end - at} bytes")
+        raise MalformedError(f"NACK_FRAG: expected at least 28 bytes, found {end - at}")
     reader, writer, high, low, base, bits = layout.nack_frag.unpack_from(packet, at)
     number = _number(high, low)
     if base < 1:
-        raise MalformedError("NACK_FRAG from fragment 0")
+        raise MalformedError("NACK_FRAG: expected fragments from 1, found 0")
     fragments, at = _numbers(packet, at + 24, end, base, bits, layout, 4)
     return NackFrag(
         reader, writer, number, fragments, layout.int32.unpack_from(packet, at)[0]
@@ -581,8 +608,13 @@ def read_nack_frag(packet: bytes, at: int, end: int, layout: Layout) -> NackFrag
 def read_heartbeat_frag(
     packet: bytes, at: int, end: int, layout: Layout
 ) -> tuple[bytes, bytes, int, int]:
-    """HEARTBEAT_FRAG: reader, writer, sequence number, last fragment (§9.4.5.8)."""
+    """Return reader, writer, sequence number and last fragment of a HEARTBEAT_FRAG.
+
+    Source: §9.4.5.8.
+    """
     if end - at < 24:
-        raise MalformedError(f"HEARTBEAT_FRAG of {end - at} bytes")
+        raise MalformedError(
+            f"HEARTBEAT_FRAG: expected at least 24 bytes, found {end - at}"
+        )
     reader, writer, high, low, last, _ = layout.heartbeat_frag.unpack_from(packet, at)
     return reader, writer, _number(high, low), last

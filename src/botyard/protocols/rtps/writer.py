@@ -1,5 +1,6 @@
-"""Writers: what readers are told, and what they are sent again (DDSI-RTPS 2.5, §8.4.7 …
-§8.4.9: the stateful writer).
+"""Writers: heartbeats to readers, and repeated samples.
+
+Source: DDSI-RTPS 2.5, §8.4.7 to §8.4.9 (the stateful writer).
 """
 
 from __future__ import annotations
@@ -38,39 +39,43 @@ from botyard.protocols.rtps.wire import ANY
 from botyard.protocols.tokenbucket import TokenBucket
 
 REMIND_AFTER_S: Final = 0.15
-"""From the last sample to the first HEARTBEAT that demands an answer, s; then twice as
-long each time.
+"""Delay from the last sample to the first HEARTBEAT that demands an answer, s.
+
+It doubles each time.
 """
 REMIND_AT_MOST_S: Final = 8.0
 DEMAND_EVERY_S: Final = 4.0
-"""In a stream of samples, their HEARTBEATs demand an answer no more often than this, s:
-readers speak unasked when something is missing.
+"""Shortest interval of HEARTBEATs that demand an answer in a stream of samples, s.
+
+Readers report missing samples on their own.
 """
 HEARTBEAT_EVERY_S: Final = 0.01
-"""Least time between two HEARTBEATs of a writer to all of its readers, s: one stands
-behind each sample of a slower stream.
+"""Shortest interval of a writer's HEARTBEATs to all of its readers, s.
+
+In a slower stream, one follows each sample.
 """
 _HEADS_BYTES: Final = 64
-"""Room for heads of submessages in a datagram."""
+"""Room for headers of submessages in a datagram, bytes."""
 _MAX_NAMED: Final = 16
-"""More readers of one address are asked by one HEARTBEAT to all that are there."""
+"""Number of readers at one address above which a single HEARTBEAT asks all."""
 _MIN_SORTED_OUT: Final = 16
-"""Readers that have gone and are sorted out only together."""
+"""Invalid entries that a heap of readers tolerates before it is cleaned."""
 
 H = TypeVar("H", bound=History)
 
 
 @dataclass(slots=True)
 class PendingWriters:
-    """Writers of a participant with samples to announce, and callbacks that are due.
+    """Writers of a participant with unannounced or unacknowledged samples.
 
     Attributes
     ----------
     written : dict of Writer
-        They have written since their last HEARTBEAT.
+        Writers that have written since their last HEARTBEAT.
     unacknowledged : dict of Writer
-        Readers have not acknowledged all.
+        Writers whose readers have not acknowledged all samples.
     callbacks : Callbacks
+        Calls into programs.
     """
 
     callbacks: Callbacks
@@ -79,26 +84,26 @@ class PendingWriters:
 
 
 class ReaderProxy:
-    """What a writer knows of a reader.
+    """State that a writer keeps of a reader.
 
     Attributes
     ----------
     destination : Destination
-        Where it is sent to.
+        Address of the reader.
     start : int
         Samples up to this number are not for it.
     acked : int
-        It has all up to this number.
+        Highest number up to which it has acknowledged all samples.
     wanted : int
         Highest number that was sent to it alone.
     sent : int
         Highest number that was sent on its demand.
-    count : int
-        Of its last ACKNACK; `fragment_count`: of its last NACK_FRAG.
+    count, fragment_count : int
+        Counts of its last ACKNACK and NACK_FRAG.
     unanswered : int
-        HEARTBEATs since it spoke.
+        Number of HEARTBEATs since its last answer.
     requested : list of int
-        Numbers that it asks for, falling.
+        Numbers that it requests, in falling order.
     """
 
     __slots__ = (
@@ -143,13 +148,16 @@ class ReaderProxy:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing is kept on its account; it is still asked now and then, until
-        its participant's lease ends.
+        """Whether no samples are kept for it.
+
+        It is still asked now and then, until its participant's lease ends.
         """
         return self.unanswered >= MAX_UNANSWERED
 
     def may_have(self, number: int, size: int, now: float) -> bool:
-        """Whether it may get a sample on its demand now: the first time always, again
+        """Return whether it may get a requested sample now.
+
+        It gets a sample of before its match for the first time without limit, and again
         as its budget allows.
         """
         if self.sent < number <= self.joined:
@@ -168,7 +176,9 @@ class _Group:
     Attributes
     ----------
     count : int
+        Number of readers.
     reliable : dict of ReaderProxy
+        Reliable readers.
     start : int
         Samples above this number are for all of them.
     """
@@ -181,24 +191,23 @@ class _Group:
 
 
 class Writer(Generic[H]):
-    """A writer; made by `Participant.writer`.
+    """Writer of a topic; made by `Participant.writer`.
 
     Attributes
     ----------
     data : EndpointData
-        What others are told of it.
+        Its announced description.
     number : int
         Sequence number of the last sample.
     matched : dict of EndpointData
         Its readers, by GUID.
     heartbeat_at : float
-        When it may send its next HEARTBEAT, s.
+        Earliest time of its next HEARTBEAT, s.
     remind_at : float
-        When its readers are asked whether they have all, s.
+        Time at which its readers are asked for acknowledgements, s.
     """
 
-    # many writers write at once, and what each needs for it should be in few cache
-    # lines
+    # Many writers write in the same step, so slots keep their state in few cache lines.
     __slots__ = (
         "_broadcast",
         "_count",
@@ -248,12 +257,13 @@ class Writer(Generic[H]):
         self._groups: dict[Destination, _Group] = {}
         self._reliable: dict[ReaderProxy, None] = {}
         self._reliable_destinations: dict[Destination, None] = {}
-        # addresses that are not on this host
+        # Number of addresses that are not on this host.
         self._distant = 0
-        # a heap of (acknowledged, identity, reader); readers that have acknowledged
-        # more since, or gone, are sorted out when met
+        # Heap of (acknowledged, identity, reader) with lazy deletion: entries of
+        # readers that have acknowledged more since, or left, are removed when they
+        # reach the top.
         self._slowest: list[tuple[int, int, ReaderProxy]] = []
-        # readers that have yet to be reminded in this round
+        # Readers that are not yet reminded in this round.
         self._lacking: list[ReaderProxy] = []
         self._is_telling = False
         self._pair = ANY + self.entity
@@ -263,25 +273,23 @@ class Writer(Generic[H]):
         self._demand_at = self.heartbeat_at = 0.0
         self._reminded = 0
         self.remind_at = 0.0
-        # numbers of samples whose fragments are under way
+        # Numbers of samples whose fragments are being sent.
         self._sending: dict[Destination, set[int]] = {}
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a sample has a use: there are readers, or it is kept for those to
-        come.
-        """
+        """Whether a sample is of use: it has readers, or is kept for late ones."""
         return self._keeps or bool(self._proxies)
 
     @property
     def kept(self) -> History:
-        """What it keeps."""
+        """Kept samples."""
         return self._history
 
     # -- readers come and go
 
     def match(self, reader: EndpointData, destination: Destination, now: float) -> None:
-        """A reader has come."""
+        """Match a reader."""
         is_reliable = reader.qos.reliable and self.data.qos.reliable
         start = 0 if self._keeps and reader.qos.is_kept else self.number
         proxy = ReaderProxy(
@@ -298,7 +306,7 @@ class Writer(Generic[H]):
         self._tell()
 
     def unmatch(self, guid: bytes) -> None:
-        """A reader has gone."""
+        """Unmatch a reader that has left."""
         proxy = self._proxies.pop(guid, None)
         if proxy is not None:
             del self.matched[guid]
@@ -309,7 +317,7 @@ class Writer(Generic[H]):
             self._tell()
 
     def move(self, guid: bytes, destination: Destination) -> None:
-        """A reader has another address."""
+        """Use another address of a reader."""
         proxy = self._proxies[guid]
         if proxy.destination is not destination:
             self._part(proxy)
@@ -317,18 +325,18 @@ class Writer(Generic[H]):
             self._join(proxy)
 
     def close(self) -> None:
-        """Send and keep nothing more. Its readers are unmatched afterwards."""
+        """Send and keep nothing more; the readers are unmatched later."""
         self._keeps = False
         self._history.clear()
         self._pending.written.pop(self, None)
         self._pending.unacknowledged.pop(self, None)
 
     def serves(self, proxy: ReaderProxy) -> bool:
-        """Whether it is one of its readers still."""
+        """Return whether a reader is still matched."""
         return self._proxies.get(proxy.guid) is proxy
 
     def _tell(self) -> None:
-        """Call `changed` once for all readers that have come or gone since."""
+        """Schedule one call of `changed` for all matches and losses until then."""
         if not self._is_telling:
             self._is_telling = True
             self._pending.callbacks.add(self._changed)
@@ -338,7 +346,7 @@ class Writer(Generic[H]):
         self.changed()
 
     def _join(self, proxy: ReaderProxy) -> None:
-        """Count a reader at its address; takes the same time whatever the number of
+        """Count a reader at its address; the cost does not grow with the number of
         readers.
         """
         destination = proxy.destination
@@ -356,12 +364,14 @@ class Writer(Generic[H]):
             self._reliable_destinations[destination] = None
             slowest = self._slowest
             heappush(slowest, (proxy.acked, id(proxy), proxy))
+            # Cleaned when more than half of the entries are invalid, so that the heap
+            # stays in proportion.
             if len(slowest) > 2 * len(self._reliable) + _MIN_SORTED_OUT:
                 slowest[:] = [(p.acked, id(p), p) for p in self._reliable]
                 heapify(slowest)
 
     def _part(self, proxy: ReaderProxy) -> None:
-        """Count a reader no longer."""
+        """Remove a reader from the counts of its address."""
         destination = proxy.destination
         group = self._groups[destination]
         group.count -= 1
@@ -381,7 +391,7 @@ class Writer(Generic[H]):
             self._fit()
 
     def _fit(self) -> None:
-        """Choose how long a sample may be that is sent in one piece."""
+        """Set the longest sample that is sent in one piece."""
         self._max_data = (
             MAX_LOCAL_DATA_BYTES
             if self._groups and not self._distant
@@ -389,7 +399,7 @@ class Writer(Generic[H]):
         )
 
     def _lowest_acknowledged(self) -> int:
-        """Highest number that all reliable readers have acknowledged."""
+        """Return the highest number that all reliable readers have acknowledged."""
         slowest = self._slowest
         while slowest:
             acked, _, proxy = slowest[0]
@@ -405,7 +415,7 @@ class Writer(Generic[H]):
     # -- writing
 
     def _send(self, sample: Submessage | Fragmented, now: float) -> None:
-        """To all readers."""
+        """Send a sample to all readers."""
         for destination in self._groups:
             if isinstance(sample, Submessage):
                 destination.add(sample.data)
@@ -415,9 +425,10 @@ class Writer(Generic[H]):
         self._sent(now)
 
     def _sent(self, now: float) -> None:
-        """A sample was sent to all readers."""
+        """Record that a sample was sent to all readers."""
         self._broadcast = self.number
         if self._reliable:
+            # With a fast stream the next `due` sends one HEARTBEAT for several samples.
             if now >= self.heartbeat_at:
                 self.send_heartbeat(now)
             else:
@@ -432,17 +443,18 @@ class Writer(Generic[H]):
         sample: Fragmented,
         only: list[int] | None = None,
     ) -> None:
+        # Several readers of one address may request the same sample; it is sent once.
         if not self._is_sending(destination, number):
             self._sending.setdefault(destination, set()).add(number)
             destination.start(_FragmentJob(self, number, sample, prefix, reader, only))
 
     def _is_sending(self, destination: Destination, number: int) -> bool:
-        """Whether fragments of a sample are under way to an address."""
+        """Return whether fragments of a sample are being sent to an address."""
         return number in self._sending.get(destination, ())
 
     def fragments_sent(self, destination: Destination, number: int) -> None:
-        """All fragments of a sample have left for an address: now its readers may say
-        what they lack.
+        """Ask the readers of an address for missing fragments, after all have been
+        sent.
         """
         numbers = self._sending.get(destination)
         if numbers is not None:
@@ -472,6 +484,7 @@ class Writer(Generic[H]):
 
     def _heartbeat(self, proxy: ReaderProxy) -> None:
         """Demand an answer of one reader."""
+        # Samples of before its match must not count as missing.
         first = max(self._history.first(self.number), proxy.start + 1)
         submessage = wire.heartbeat(
             proxy.entity, self.entity, first, self.number, self._next_count()
@@ -480,7 +493,7 @@ class Writer(Generic[H]):
         proxy.unanswered += 1
 
     def greeting(self, reader: bytes) -> bytes:
-        """A HEARTBEAT to a reader of a participant that has not answered yet."""
+        """Return a HEARTBEAT for a reader of a participant that has not answered yet."""
         return wire.heartbeat(
             reader,
             self.entity,
@@ -495,7 +508,7 @@ class Writer(Generic[H]):
         self._pending.unacknowledged[self] = None
 
     def send_heartbeat(self, now: float) -> None:
-        """Add a HEARTBEAT to the datagrams of samples that are about to leave."""
+        """Add a HEARTBEAT to the datagrams of the samples that are about to be sent."""
         is_demanding = now >= self._demand_at
         if is_demanding:
             self._demand_at = now + DEMAND_EVERY_S
@@ -512,6 +525,7 @@ class Writer(Generic[H]):
             count,
             not is_demanding,
         )
+        # While fragments are being sent, readers would report them as missing.
         for destination in self._reliable_destinations:
             if not sending or not self._is_sending(destination, number):
                 destination.add(submessage)
@@ -520,8 +534,10 @@ class Writer(Generic[H]):
         self._wait(now)
 
     def remind(self, now: float, most: int) -> int:
-        """Demand an answer of readers that have not acknowledged all, ever less often;
-        how many were asked, at most `most`.
+        """Demand an answer of readers that have not acknowledged all samples.
+
+        The interval grows from round to round. Returns the number of asked readers, at
+        most `most`.
         """
         lacking = self._lacking
         if not lacking:
@@ -533,6 +549,7 @@ class Writer(Generic[H]):
                 self._pending.unacknowledged.pop(self, None)
                 return 0
 
+            # Taken from the end, so that the oldest readers come first.
             lacking.reverse()
 
         asked = 0
@@ -543,6 +560,7 @@ class Writer(Generic[H]):
             asked += 1
 
         if not lacking:
+            # The exponent is limited, so that the shift cannot grow without bound.
             self.remind_at = now + min(
                 REMIND_AFTER_S * (1 << min(self._reminded, 8)), REMIND_AT_MOST_S
             )
@@ -554,16 +572,17 @@ class Writer(Generic[H]):
     def acknack(
         self, guid: bytes, said: wire.AckNack, is_final: bool, now: float
     ) -> None:
-        """An ACKNACK of a reader."""
+        """Process an ACKNACK of a reader."""
         proxy = self._proxies.get(guid)
         if proxy is None or not proxy.is_reliable or said.base > self.number + 1:
             return
-        is_first = said.base <= 1 and not said.missing and not is_final  # "I am here"
+        # The first ACKNACK of a reader, which announces it.
+        is_first = said.base <= 1 and not said.missing and not is_final
         if said.serial <= proxy.count:
             if not is_first:
                 return
-            # its participant had lost ours, which we have not noticed: it begins anew,
-            # and has what it has acknowledged
+            # Its participant had lost ours unnoticed: the reader starts again, and has
+            # all that it has acknowledged.
             if not (self._keeps and self.matched[guid].qos.is_kept):
                 proxy.start = proxy.acked
                 group = self._groups[proxy.destination]
@@ -576,6 +595,7 @@ class Writer(Generic[H]):
             self._progress()
 
         if said.missing:
+            # Falling order, so that `pop` takes the lowest number.
             proxy.requested = [n for n in reversed(said.missing) if n <= self.number]
             self._serve(proxy)
             self._wait(now)
@@ -585,12 +605,14 @@ class Writer(Generic[H]):
                 self._wait(now)
 
     def _serve(self, proxy: ReaderProxy) -> None:
+        # One job at a time for each reader; a new request replaces the rest of the old
+        # one.
         if proxy.requested and not proxy.is_served:
             proxy.is_served = True
             proxy.destination.start(_ResendJob(self, proxy))
 
     def nack_frag(self, guid: bytes, said: wire.NackFrag, now: float) -> None:
-        """A NACK_FRAG of a reader: at most 256 fragments are sent again."""
+        """Process a NACK_FRAG of a reader: at most 256 fragments are sent again."""
         proxy = self._proxies.get(guid)
         if (
             proxy is None
@@ -619,7 +641,7 @@ class Writer(Generic[H]):
     def sample_for(
         self, proxy: ReaderProxy, number: int
     ) -> bytes | Submessage | Fragmented | None:
-        """A kept sample; None: it is irrelevant for that reader."""
+        """Return a kept sample; None if it is irrelevant for that reader."""
         if number <= proxy.start:
             return None
         kept = self._history.get(number)
@@ -628,8 +650,9 @@ class Writer(Generic[H]):
         return kept
 
     def irrelevant_until(self, proxy: ReaderProxy, number: int) -> int:
-        """From an irrelevant number on, the first one that is relevant; the one behind
-        the last if there is none.
+        """Return the first relevant number from an irrelevant one on.
+
+        Without a relevant one the result is the number after the last.
         """
         number = max(number, proxy.start) + 1
         while (number := self._history.next(number, self.number)) <= self.number:
@@ -642,12 +665,17 @@ class Writer(Generic[H]):
     def resend(
         self, proxy: ReaderProxy, number: int, destination: Destination, now: float
     ) -> int:
-        """Send a sample, or that there is none, to a reader that asks for it; bytes,
-        and 0 if it may have no more now.
+        """Send a requested sample to a reader, or a GAP if there is none.
+
+        Returns
+        -------
+        int
+            Number of bytes; 0 if the reader may have no more now.
         """
         kept = self.sample_for(proxy, number)
         if kept is None:
             base = self.irrelevant_until(proxy, number)
+            # One GAP covers all irrelevant numbers that follow.
             while proxy.requested and proxy.requested[-1] < base:
                 proxy.requested.pop()
             destination.add(
@@ -661,6 +689,8 @@ class Writer(Generic[H]):
                     return 0
                 reader = (
                     ANY
+                    # To all readers of the address if the sample is for all, because
+                    # they probably lost it as well.
                     if self._groups[proxy.destination].start < number
                     else proxy.entity
                 )
@@ -670,7 +700,8 @@ class Writer(Generic[H]):
 
         if not proxy.may_have(number, len(kept), now):
             return 0
-        # named, for another reader there may have come too late to have it
+        # Addressed to one reader: another one may have matched too late to have this
+        # sample.
         if isinstance(kept, Submessage):
             again = wire.for_reader(kept.data, proxy.entity)
         else:
@@ -680,39 +711,44 @@ class Writer(Generic[H]):
         return len(again)
 
     def resent(self, proxy: ReaderProxy) -> None:
-        """A reader has got what it asked for."""
+        """Finish a reader's request with a HEARTBEAT."""
         proxy.is_served = False
+        # While fragments are being sent, the reader would report them as missing.
         if self.serves(proxy) and proxy.destination not in self._sending:
             self._heartbeat(proxy)
 
     def is_kept(self, number: int, sample: Fragmented) -> bool:
-        """Whether a sample is still kept, so that sending more of it makes sense."""
+        """Return whether a sample is still kept, so that the rest of it is worth
+        sending.
+        """
         kept = self._history.get(number)
         return kept is sample or (isinstance(kept, Directed) and kept.sample is sample)
 
     def _progress(self) -> None:
-        """Readers have acknowledged more, or gone."""
+        """Drop samples that no reader needs any more; overridden by subclasses."""
 
 
 class TopicWriter(Writer[KeepLast]):
-    """A writer of a topic without keys: it keeps the last samples, and volatile ones no
-    longer than until all readers have them.
+    """Writer of a topic without keys.
+
+    It keeps the last samples; volatile samples only until all readers have them.
     """
 
     __slots__ = ()
 
     def write(self, payload: bytes, now: float, inline: bytes = b"") -> None:
-        """Send a sample to all readers. Nothing is done when nobody wants it. Never
-        waits.
+        """Send a sample to all readers; never waits.
+
+        Without readers nothing is done, unless samples are kept for late ones.
 
         Parameters
         ----------
         payload : bytes
-            With its 4 bytes of encapsulation.
+            Payload with its 4 bytes of encapsulation.
         now : float
-            The caller's clock, s.
+            Time of the caller's clock, s.
         inline : bytes
-            Inline QoS with its sentinel, or nothing.
+            Inline QoS with its sentinel, or empty.
         """
         if not self._keeps and not self._proxies:
             return
@@ -723,11 +759,13 @@ class TopicWriter(Writer[KeepLast]):
             self._send(sample, now)
             return
 
-        if (
-            self._reliable or self._keeps or len(self._history)
-        ):  # numbers of what is kept follow each other
+        # Numbers in a history follow each other without gaps, so an existing one must
+        # get every sample.
+        if self._reliable or self._keeps or len(self._history):
             self._history.add(self.number, payload, now)
 
+        # The payload goes into the datagram without another copy, because this is the
+        # hot path.
         body = payload if not len(payload) & 3 else payload + bytes(-len(payload) & 3)
         head = wire.data_head(self._pair, self.number, len(body))
         for destination in self._groups:
@@ -749,8 +787,9 @@ class TopicWriter(Writer[KeepLast]):
     def write_to(
         self, guid: bytes, payload: bytes, now: float, inline: bytes = b""
     ) -> bool:
-        """Send a sample to one reader; for all others its number is irrelevant. False:
-        that reader is not matched.
+        """Send a sample to one reader; for all others its number is irrelevant.
+
+        Returns whether that reader is matched.
         """
         proxy = self._proxies.get(guid)
         if proxy is None:
@@ -759,7 +798,8 @@ class TopicWriter(Writer[KeepLast]):
         self.number += 1
         sample = self._sample(proxy.entity + self.entity, payload, inline)
         self._history.add(self.number, Directed(sample, guid), now)
-        if before < self.number - 1:  # those between were for others
+        # The samples in between were for other readers.
+        if before < self.number - 1:
             gap = wire.gap(proxy.entity, self.entity, before + 1, self.number)
             proxy.destination.add(gap, proxy.prefix)
 
@@ -790,8 +830,9 @@ class TopicWriter(Writer[KeepLast]):
             history.drop_first()
 
     def _is_done(self, number: int, acknowledged: int) -> bool:
-        """Whether nobody needs a sample any more; `acknowledged`: by all reliable
-        readers.
+        """Return whether no reader needs a sample any more.
+
+        `acknowledged` is the number up to which all reliable readers have acknowledged.
         """
         kept = self._history.get(number)
         if isinstance(kept, Directed):
@@ -806,19 +847,19 @@ class TopicWriter(Writer[KeepLast]):
 
 
 class InstanceWriter(Writer[KeepInstances]):
-    """A writer that keeps the newest sample of each instance: built-in topics."""
+    """Writer that keeps the newest sample of each instance, for built-in topics."""
 
     __slots__ = ()
 
     def put(self, key: bytes, payload: bytes, now: float) -> None:
-        """A new sample of an instance."""
+        """Send a new sample of an instance."""
         self.number += 1
         sample = Submessage(wire.data(self._pair, self.number, payload))
         self._history.add(self.number, key, sample)
         self._send(sample, now)
 
     def dispose(self, key: bytes, inline: bytes, payload: bytes, now: float) -> None:
-        """An instance is gone."""
+        """Send the disposal of an instance."""
         self.number += 1
         sample = Submessage(wire.data_key(self._pair, self.number, inline, payload))
         self._history.dispose(self.number, key, sample)
@@ -827,28 +868,30 @@ class InstanceWriter(Writer[KeepInstances]):
 
     def _progress(self) -> None:
         if self._history.has_disposals:
-            # of each participant one reader
+            # Each participant has one reader; silent ones do not keep disposals.
             spoken = (p.acked for p in self._reliable if not p.is_silent)
             self._history.forget(min(spoken, default=self.number))
 
 
 class _ResendJob:
-    """What a reader has asked for; behind it a HEARTBEAT, so that it asks for more at
-    once.
+    """Job that sends the samples which a reader has requested.
+
+    A HEARTBEAT follows, so that the reader requests more at once.
     """
 
     def __init__(self, writer: Writer[H], proxy: ReaderProxy) -> None:
         self._writer, self._proxy = writer, proxy
 
     def step(self, destination: Destination, now: float) -> bool:
-        """See `Job`."""
+        """Send about a datagram of the samples; see `Job`."""
         writer, proxy = self._writer, self._proxy
         if not writer.serves(proxy):
             return True
         room = destination.limit - _HEADS_BYTES
         while proxy.requested and room > 0:
             size = writer.resend(proxy, proxy.requested.pop(), destination, now)
-            if size == 0:  # it will ask again
+            # The reader is over its budget, and will ask again.
+            if size == 0:
                 proxy.requested.clear()
             room -= size
 
@@ -859,7 +902,7 @@ class _ResendJob:
 
 
 class _FragmentJob:
-    """The fragments of a sample, all or some."""
+    """Job that sends the fragments of a sample, all or some."""
 
     def __init__(
         self,
@@ -878,12 +921,11 @@ class _FragmentJob:
         )
 
     def step(self, destination: Destination, now: float) -> bool:
-        """See `Job`."""
+        """Send about a datagram of the fragments; see `Job`."""
         sample = self._sample
         size, payload = sample.fragment_size, sample.payload
-        if not self._writer.is_kept(
-            self._number, sample
-        ):  # a newer one has taken its place
+        # A newer sample has replaced it, so the rest is of no use.
+        if not self._writer.is_kept(self._number, sample):
             self._writer.fragments_sent(destination, self._number)
             return True
 
