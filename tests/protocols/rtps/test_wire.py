@@ -293,7 +293,7 @@ def test_endpoints_of_all_qualities(
         (
             Qos(),
             Qos(durability=Durability.TRANSIENT_LOCAL),
-            "durability: offered VOLATILE, wanted TRANSIENT_LOCAL",
+            "durability: offered VOLATILE, requested TRANSIENT_LOCAL",
         ),
         (Qos(deadline=2.0), Qos(deadline=1.0), "deadline"),
         (Qos(latency_budget=2.0), Qos(latency_budget=1.0), "latency budget"),
