@@ -506,7 +506,7 @@ MADE_UP: dict[str, tuple[list[tuple[str, bytes]], str]] = {
     ),
     "no checks": (
         [(own_channels.CHECKS, own_channels.pack_bytes(b"\1" * 30))],
-        "checks of states: expected as many bytes as they announce",
+        "checks of states: expected the number of bytes that its head gives",
     ),
     "checks of a far step": (
         [

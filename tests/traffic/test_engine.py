@@ -362,7 +362,7 @@ def test_a_grant_for_nobody() -> None:
         def on_critical(self, robot: int, sector: int) -> None:
             self.grant(99, 1)
 
-    with pytest.raises(WorldError, match="gave robot 99, expected a robot from 0 to"):
+    with pytest.raises(WorldError, match="found 99 from the supervisor"):
         Traffic(straight(10.0, sectors=2), Wrong()).run()
     with pytest.raises(WorldError, match="expected a robot from 0 to 0, found 3"):
         Traffic(straight(10.0), find_supervisor("none"), grants=[(0.0, 3)])

@@ -341,7 +341,7 @@ def test_plans_become_tasks_with_an_order(tmp_path: Path) -> None:
         ),
         (
             '{"start": [[0, 0, "E"]], "actualPaths": [7]}',
-            r"actualPaths\[0\]: expected a text of moves, found 7",
+            r"actualPaths\[0\]: expected a string of moves, found 7",
         ),
         (
             '{"start": [], "actualPaths": [], "actionModel": "MAPF"}',
@@ -349,7 +349,7 @@ def test_plans_become_tasks_with_an_order(tmp_path: Path) -> None:
         ),
         (
             '{"start": [], "actualPaths": [], "agentMaxCounter": 0}',
-            "agentMaxCounter: expected ticks of a move",
+            "agentMaxCounter: expected a number of ticks from 1",
         ),
         (
             SEGMENTS % "(F 1",

@@ -115,8 +115,7 @@ class TracePlayer:
         The session.
     speed : float
         Recorded time per time of `now`. The recorded times are simulated, so 1 is right
-        for a
-        robot at normal speed.
+        for a robot at normal speed.
 
     Attributes
     ----------
@@ -218,8 +217,7 @@ def play(
         Recorded time per wall time.
     told : callable, optional
         Called with each packet: whether this client sent it, the packet, and the time
-        since
-        the connection, s.
+        since the connection, s.
 
     Returns
     -------
@@ -230,8 +228,7 @@ def play(
     ------
     PeerError
         No robot listens; it does not answer in the handshake, or it closes the
-        connection
-        before the end of the trace.
+        connection before the end of the trace.
     """
     player, ours = TracePlayer(trace, speed), Parser()
     try:

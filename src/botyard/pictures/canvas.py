@@ -99,10 +99,8 @@ def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
         The part, m.
     size : int or tuple of two
         Largest width, 1 to `MAX_WIDTH`: the picture is at most `MAX_ASPECT` times as
-        high
-        and has at most `MAX_PIXELS`. With width and height, the part is in the middle,
-        and
-        the picture shows more of the world around it.
+        high and has at most `MAX_PIXELS`. With width and height, the part is in the
+        middle, and the picture shows more of the world around it.
     margin : float
         Margin around the part, m.
 
@@ -183,8 +181,7 @@ class Mask:
         Colour; its opacity is the default of all shapes.
     box : tuple of four ints, optional
         Part of the picture that shapes may cover: left, top, right and lower edge,
-        pixels;
-        by default the whole picture.
+        pixels; by default the whole picture.
     oversample : int
         Factor by which it is drawn larger.
     """

@@ -54,8 +54,7 @@ class FilmOptions:
     ----------
     begin, end : float
         Simulated time of the first and the last moment, s; None and inf stand for the
-        limits
-        of the run.
+        limits of the run.
     speed : float
         Simulated seconds per second.
     fps : float or None
@@ -236,8 +235,7 @@ def render_recording(
         The movie or picture; its suffix is the format.
     picture : PictureOptions
         Contents of the picture. Sensors: the recorded ones (True), none, or all sensors
-        of
-        the named robots.
+        of the named robots.
     film : FilmOptions
         Part of the run, and playback speed.
     budget : Budget

@@ -132,8 +132,7 @@ def writing_movie(path: StrPath, fps: float, *, force: bool = False) -> Iterator
     ------
     ArgumentError, WorldError
         See `check_movie`; or there are too many frames, or a frame is too large or
-        differs
-        in size from the first.
+        differs in size from the first.
     KeptFileError
         The file exists, botyard did not write it, and `force` is False.
     OSError

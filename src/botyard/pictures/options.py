@@ -30,8 +30,8 @@ class PictureOptions:
     ----------
     area : tuple or None
         Part of the world: smallest x, smallest y, largest x, largest y, m; with
-        `follow` its
-        width and height, m. None: the whole world, or 12 m around the followed robot.
+        `follow` its width and height, m. None: the whole world, or 12 m around the
+        followed robot.
     follow : str or None
         Robot that stays in the middle.
     trails : float

@@ -59,8 +59,7 @@ class Painter:
         moment.
     check : callable
         Called with width and height, pixels, before a picture is drawn; `draw` passes
-        its
-        errors on.
+        its errors on.
     """
 
     def __init__(

@@ -56,8 +56,7 @@ class Reel(NamedTuple):
     ----------
     suffix : str
         Format: one of `botyard.pictures.movies.SUFFIXES`, or ``.png`` for a picture of
-        the
-        last moment.
+        the last moment.
     fps : float
         Frame rate, 1/s.
     options : PictureOptions

@@ -96,12 +96,10 @@ class Scans:
     ----------
     ranges : (T, N, R) float32 array
         m; NaN without a scan, and after the last beam of a laser with fewer than R
-        beams.
-        Infinite: the beam hit nothing.
+        beams. Infinite: the beam hit nothing.
     angle_min, increment : (N,) arrays
         Bearing of the first beam in the laser's frame, and angle between beams, rad;
-        from the
-        last scan. NaN for robots without scans.
+        from the last scan. NaN for robots without scans.
     intensities : (T, N, R) float32 array or None
         Laser return of each range: 0 nothing, 1 ordinary, more than 1 a reflector. NaN
         without a value; None if intensities were not requested.
@@ -130,8 +128,7 @@ class Recording:
         Names of all robots that were in the world at any time, in order of appearance.
     poses : (T, N, 3) array
         True poses: x, y (m), heading (rad). NaN in any array: the robot is not in the
-        world,
-        or was not recorded.
+        world, or was not recorded.
     velocities : (T, N, 3) array
         Velocities in the robot's frame: forward, left (m/s), yaw rate (rad/s).
     odometry : (T, N, 3) array
@@ -242,8 +239,7 @@ def load(path: str | PathLike[str], *, budget: Budget = Budget()) -> Recording:
         Path of the file.
     budget : Budget
         Limits: ``cells`` limits the numbers in all arrays together, ``unpacked`` the
-        bytes of
-        a chunk.
+        bytes of a chunk.
 
     Raises
     ------
@@ -341,8 +337,7 @@ class _Rows:
 
     Rows are the times at which samples were recorded. A message with a new time starts
     the next row. `on_command` is called with each velocity command: the robot's name,
-    the
-    time, ns, and the resulting command.
+    the time, ns, and the resulting command.
     """
 
     def __init__(

@@ -252,7 +252,7 @@ def decode(data: bytes) -> Check:
             return Check(range(first, first + step * count, step), size, sums, hashes)
 
     raise RecordingError(
-        f"checks of states: expected as many bytes as they announce, found {len(data)}"
+        f"checks of states: expected the number of bytes that its head gives, found {len(data)} bytes"
     )
 
 

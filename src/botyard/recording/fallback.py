@@ -101,8 +101,7 @@ def open_player(
     ------
     RecordingError
         The recording cannot be read and has no poses either, or is larger than the
-        budget
-        allows.
+        budget allows.
     """
     try:
         return Player(read_track(path, budget, progress))

@@ -6,14 +6,10 @@ frame, little-endian:
 
 - keyframe: ``K``, then the state;
 - delta: ``D``; checksum of the previous state (its last 8 bytes); three uint32: number
-  of
-  bytes at the start of the previous head that the new head shares, number at its end,
-  and
-  number of new bytes between them; the new bytes; a bit for each whole word (8 bytes)
-  of
-  the columns, lowest bit first: whether it changed; the changed words; the bytes after
-  the
-  last whole word; checksum of the new state.
+  of bytes at the start of the previous head that the new head shares, number at its
+  end, and number of new bytes between them; the new bytes; a bit for each whole word (8
+  bytes) of the columns, lowest bit first: whether it changed; the changed words; the
+  bytes after the last whole word; checksum of the new state.
 
 A state becomes a keyframe if its columns have another length than before, or if a delta
 would not be smaller. A frame is therefore at most one byte longer than its state.

@@ -53,8 +53,7 @@ class _Part:
         The map; its boxes are in the states.
     described : tuple
         Models, boxes and description files that the first state refers to. A world
-        forgets
-        old ones after some time.
+        forgets old ones after some time.
     """
 
     scene: Scene
@@ -71,8 +70,7 @@ class History(ReadOnly):
     ----------
     problem : str
         Reason why the last moment could not be kept, for example a controller that
-        cannot be
-        saved; empty if it was kept.
+        cannot be saved; empty if it was kept.
     size : int
         Bytes of the kept states, without maps.
     """
@@ -310,8 +308,7 @@ class History(ReadOnly):
             Simulated time, s.
         other : Simulation, optional
             Earlier result of this method. It is changed to the world of the moment,
-            which is
-            faster than making a new one.
+            which is faster than making a new one.
 
         Raises
         ------

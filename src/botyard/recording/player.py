@@ -48,8 +48,7 @@ class Player:
         Simulation that shows the recording; step it to play.
     loop : bool
         Start again at the end. Otherwise the last moment stays, and the next step
-        starts
-        again.
+        starts again.
     corrections : int
         Number of recorded states that were not reproduced, and were restored.
     ended : callable

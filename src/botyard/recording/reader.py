@@ -179,8 +179,7 @@ class Reader:
         Path of the file.
     budget : Budget
         Limits: ``unpacked`` for one chunk or attachment, bytes; ``records`` and
-        ``recorded``
-        for the whole file.
+        ``recorded`` for the whole file.
 
     Raises
     ------

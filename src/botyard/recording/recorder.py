@@ -6,8 +6,7 @@ and writes them. Besides the ROS topics, a recording has botyard's own channels:
 
 `/botyard/states`
     States of the world, see `botyard.recording.frames`; the first one precedes all
-    other
-    messages.
+    other messages.
 `/botyard/journal`
     External changes of the world, see `botyard.recording.codec`.
 `/botyard/checks`
@@ -22,8 +21,7 @@ and writes them. Besides the ROS topics, a recording has botyard's own channels:
     out), ``end``.
 `/botyard/packets`
     JSON: bytes between a Pioneer client and a robot: ``robot``, ``session`` (counted
-    over
-    all robots), ``order`` (number of earlier pieces of the session), ``sim`` (s),
+    over all robots), ``order`` (number of earlier pieces of the session), ``sim`` (s),
     ``wall`` (s since the start of the recording), ``from`` (``client`` or ``robot``),
     ``data`` (hexadecimal). `botyard.interfaces.pioneer.tracefile` reads them.
 
@@ -145,20 +143,17 @@ class Choices:
         Simulated time after which the next file starts, s; 0: never.
     last_s : float
         Simulated time to keep in memory until it is saved, s; 0: write all data to the
-        file
-        at once.
+        file at once.
     on_stall : bool
         Save the kept data when a robot stalls.
     overwrite : bool
         Replace files that botyard did not write.
     patient : bool
         Steps wait while the disk is slower than the simulation; otherwise samples are
-        left
-        out.
+        left out.
     keep_files : bool
         Save kept data to files with new names; otherwise they replace recordings of
-        former
-        runs.
+        former runs.
     """
 
     selection: Selection = field(default_factory=Selection)

@@ -36,8 +36,7 @@ def columns_of(run: Recording) -> dict[str, NDArray[Any]]:
     -------
     mapping
         ``time [s]``, ``robot`` (its name), and the numbers of the recording's arrays;
-        NaN if
-        a number was not recorded.
+        NaN if a number was not recorded.
     """
     there = ~np.isnan(
         np.concatenate([run.poses, run.velocities, run.odometry], axis=2)
@@ -145,8 +144,7 @@ def export(
         The recording.
     path : path-like
         Path of the file: ``.csv``, ``.parquet``, ``.arrow`` or ``.feather``; all but
-        the
-        first need the extra ``tables``.
+        the first need the extra ``tables``.
     overwrite : bool
         Replace a file that botyard did not write.
 

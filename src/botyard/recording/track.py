@@ -216,8 +216,7 @@ def read_track(
         Path of the file.
     budget : Budget
         Limits: ``bytes`` limits states and changes together; ``robots``, ``beams`` and
-        so on
-        limit all later additions together.
+        so on limit all later additions together.
     progress : callable
         Called with the fraction of the file that was read, 0 to 1.
 

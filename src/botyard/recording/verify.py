@@ -178,8 +178,7 @@ class Proof:
         Numbers of steps at its start and at its end.
     steps, changes, digests, states, checks : int
         Numbers of repeated steps and changes, and of compared digests, states, and
-        checks of
-        a step.
+        checks of a step.
     divergence : Divergence or None
         First difference; None if there is none.
     notes : list of str

@@ -6,8 +6,7 @@ array, and the body; then the numbers of the arrays (little-endian, in C order).
 body
 
 - a dataclass is a map of all its fields by name, so that a later version can add a
-  field
-  with a default;
+  field with a default;
 - a named tuple (a pose) is a list, a member of an enumeration its number;
 - an array is its index in the head;
 - a value of one of several classes is a list with the name of the class and its fields;

@@ -7,8 +7,7 @@ The option ``--compat`` selects it. It reproduces the quirks of mmrs.md §4–§
 * permissions are counted, not bound to sectors, and arrive at least one step after the
   request,
 * collisions are checked only for the last sector that a robot has entered in a step,
-  with
-  the other sector's list, and do not end the run,
+  with the other sector's list, and do not end the run,
 * a robot that has finished coasts on.
 """
 

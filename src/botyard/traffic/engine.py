@@ -70,8 +70,7 @@ class Traffic:
     asks : bool
         Whether robots ask for sectors, at a braking distance from full speed. If False,
         permissions come from outside (`permit`): robots brake for the end of the
-        permitted
-        sectors and come to rest exactly there, also from lower speeds.
+        permitted sectors and come to rest exactly there, also from lower speeds.
 
     Raises
     ------

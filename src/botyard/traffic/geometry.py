@@ -284,8 +284,7 @@ def task_of_paths(
         Radius and motion of all, or of each.
     longest, shortest : float
         Length of the initial pieces, and smallest length, m; by default the smallest
-        length
-        is the greater of diameter and braking distance.
+        length is the greater of diameter and braking distance.
 
     Returns
     -------

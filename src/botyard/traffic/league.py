@@ -1,7 +1,7 @@
 """Reader of League of Robot Runners plans: output files of 2023, 2024 and 2026.
 
-Until 2024 a path is a text of moves, one for each step: ``F,R,C,W``. Since 2026 it is a
-text of segments, ``[(t,row,column,heading,counter):(F 10,W 2)]…``: the state at tick t,
+Until 2024 a path is a string of moves, one for each step: ``F,R,C,W``. Since 2026 it is a
+string of segments, ``[(t,row,column,heading,counter):(F 10,W 2)]…``: the state at tick t,
 and moves with their numbers of ticks. A move takes ``agentMaxCounter`` ticks, without
 the ticks in which the robot waits; ``counter`` says how many of them have passed.
 Source: MAPF-Competition/Start-Kit, Input_Output_Format.md.
@@ -108,7 +108,7 @@ class _Reader:
         ticks = data.get("agentMaxCounter", 1)
         if type(ticks) is not int or not 1 <= ticks <= MAX_STEPS:
             raise self.fail(
-                "agentMaxCounter", f"ticks of a move, 1 … {MAX_STEPS}", ticks
+                "agentMaxCounter", f"a number of ticks from 1 to {MAX_STEPS}", ticks
             )
 
         return [
@@ -127,7 +127,7 @@ class _Reader:
             raise self.fail(f"start[{i}]", "[row, column, E, S, W or N]", start)
         where = f"actualPaths[{i}]"
         if not isinstance(path, str):
-            raise self.fail(where, "a text of moves", path)
+            raise self.fail(where, "a string of moves", path)
         is_segments = path.lstrip().startswith("[")
         # In the old form each move takes one step, whatever the document says.
         agent = _Agent(

@@ -46,8 +46,7 @@ def points_from_start(
         Whether the end of the path is one of the points.
     stops : bool
         Whether the robot comes to rest at the end: it then reaches the end, but no
-        other
-        point at the same position.
+        other point at the same position.
     """
     loc, what, sec = special_points(v, ahead)
     ahead_of_it = np.where(what == k.RELEASE, loc > v.start, sec > v.first_sector())

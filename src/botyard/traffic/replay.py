@@ -48,8 +48,7 @@ def replay_data(outcome: Outcome) -> dict[str, Any]:
         ``title``, ``end`` (s) and ``robots``, each with ``path``, ``along``, ``ends``,
         ``critical``, ``radius``, ``finished``, ``gone``, ``motion`` (pieces of constant
         acceleration), ``held`` and ``inside`` (start, end, sector), ``waits`` (start,
-        end,
-        robots).
+        end, robots).
     """
     # The page divides by the length of the run, so an empty run gets a millisecond.
     task, end = outcome.task, max(outcome.time, 0.001)

@@ -60,7 +60,9 @@ class Rules:
         ):
             value = getattr(self, name)
             if not 0.0 <= value <= high:
-                raise WorldError(f"{name}: expected 0 … {high:g}, found {value:g}")
+                raise WorldError(
+                    f"{name}: expected a number from 0 to {high:g}, found {value:g}"
+                )
 
     @property
     def is_instant(self) -> bool:

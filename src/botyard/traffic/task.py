@@ -6,8 +6,7 @@ botyard adds three keys that the original program ignores:
 * ``Parameters``: ``Default`` and ``Vehicle<i>`` with ``Radius`` (m), ``Velocity``
   (m/s), ``Acceleration``, ``Deceleration`` (m/s²) and ``Start`` (m along the path),
 * ``Geometry``: ``Vehicle<i>`` with the corners of the path, ``[[x, y], …]``, m; used
-  for
-  pictures and for robots of the 2-D engine,
+  for pictures and for robots of the 2-D engine,
 * ``Order``: ``[[robot, sector], …]``, the order of a plan in which robots enter
   conflicting sectors.
 """
@@ -51,8 +50,9 @@ class TaskError(FormatError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vehicle:
-    """A robot and its path. Its defaults are the constants of the original program
-    (mmrs.md §2).
+    """Robot and its path.
+
+    The defaults are constants of the original program (mmrs.md §2).
 
     Attributes
     ----------
@@ -406,8 +406,7 @@ def parse_task(
     ------
     TaskError
         The document is not a valid task. The message gives the path of the key, what
-        was
-        expected and what was found.
+        was expected and what was found.
     """
     r = _Reader(name)
     top = r.table(data, "the file")

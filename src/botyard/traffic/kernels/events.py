@@ -96,12 +96,10 @@ class World(NamedTuple):
         Counters and options; the time of the last event.
     heap, key, slot : (n,) int64, float64, int64
         Event queue: robots, the times of their next events in the same order, and the
-        index
-        of each robot in the queue.
+        index of each robot in the queue.
     points : (p, 2) float64
         Points of all paths in the order of passing: position, m, and 4 · sector of the
-        robot
-        + kind. They are side by side, so that an event reads one cache line.
+        robot + kind. They are side by side, so that an event reads one cache line.
     first, ends, owner : (n + 1,) int32, (s,) float64, (s,) int32
         First sector of each robot; end of each sector, m; its robot.
     starts, others : (s + 1,), (m,) int32
@@ -110,8 +108,7 @@ class World(NamedTuple):
         Whether its robot is in a sector; whether it is reserved.
     chain, rank, need : (s,) int32
         Last sector that is granted together with this one; rank of its request, the
-        lowest
-        is served first; number of sectors that must be released before.
+        lowest is served first; number of sectors that must be released before.
     after_starts, after : (s + 1,), (q,) int32
         Sectors that come after sector g in a fixed order.
     sim, done, why, queue : (s,) uint8, (n,) uint8, (n,) int64, (n,) int64

@@ -125,7 +125,8 @@ def take_answers(answers: list[tuple[int, int]], robots: int) -> list[tuple[int,
     for robot, _ in taken:
         if not 0 <= robot < robots:
             raise WorldError(
-                f"grant: the supervisor gave robot {robot}, expected a robot from 0 to {robots - 1}"
+                f"grant: expected a robot from 0 to {robots - 1}, "
+                f"found {robot} from the supervisor"
             )
 
     return taken
