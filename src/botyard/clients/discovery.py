@@ -64,6 +64,7 @@ def find_hosts(
     """
     found: dict[str, None] = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        # The system refuses broadcasts without this option.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         # Hosts answer to the port of the request, so any free one is right.
         sock.bind(("", 0))

@@ -134,6 +134,7 @@ class PioneerClient:
                 f"no robot at {host}:{port}: {error.strerror or error}"
             ) from None
 
+        # Commands are short, and must leave at once.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sent = time.monotonic()
         try:

@@ -259,6 +259,7 @@ class Mask:
         places = self._places(corners)
         # A cell smaller than a pixel would vanish.
         side = max(edge * self._view.scale, 1.0) * self._over
+        # y points down in pictures, so the lower left corner has the largest y.
         boxes = np.stack(
             [
                 places[:, 0],

@@ -338,6 +338,7 @@ def _play(
     """
     sim, end, missing = player.sim, player.track.end, set(picture.named)
     while True:
+        # A robot may exist only in a part of the film.
         missing -= sim.robots.keys()
         progress(sim.time)
         if not look(sim, sim.time) or sim.tick >= end:

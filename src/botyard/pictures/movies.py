@@ -301,6 +301,7 @@ class _WebP(_Deltas):
         self._origin = file.tell()
 
     def _start(self, size: tuple[int, int]) -> None:
+        # Flags of the VP8X chunk, see the container specification.
         has_animation, has_exif = 0x02, 0x08
         self._file.write(b"RIFF\0\0\0\0WEBP")
         self._chunk(

@@ -113,7 +113,7 @@ class Painter:
         words, image = self._frame.words, self._frame.image
         np.copyto(words, chart.ground[dy : dy + view.height, dx : dx + view.width])
         _draw_readings(self._frame, still, view, self._theme)
-        # The order is that of the page: walls over readings, robots over walls, labels
+        # The order follows the page: walls over readings, robots over walls, labels
         # on top.
         lay_over(*chart.walls, dx, dy, words)
         self._draw_trails(image, still, view)
@@ -392,6 +392,7 @@ def draw_body(
 ) -> None:
     """Draw the parts of a body at its pose, and a mark at the front of a robot."""
     parts = [*figure.parts, *looks.parts]
+    # The last part is the main body, whose front gets the mark.
     shapes = [*parts, heading_mark(looks.parts[-1])] if looks.drives else parts
     places = view.pixels(
         _placed([corner for shape in shapes for corner in shape], pose)
@@ -410,6 +411,7 @@ def draw_body(
         paste(dot.finish(), image)
         return
 
+    # All corners were transformed in one call; split them into shapes again.
     ends_at = list(accumulate((len(shape) for shape in shapes), initial=0))
     drawn = [places[first:last] for first, last in pairwise(ends_at)]
     # Small bodies need finer edges; for large ones these would take much memory.

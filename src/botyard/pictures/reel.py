@@ -86,6 +86,7 @@ class Reel(NamedTuple):
         cast = Cast(still.looks, still.figures)
         if not self.casts or self.casts[-1] != cast:
             self.casts.append(cast)
+        # The poses are copies already, so the moment can wait to be drawn.
         shot = Shot(
             still.time,
             len(self.scenes) - 1,

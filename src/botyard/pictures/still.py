@@ -211,6 +211,7 @@ def _beams(
 ) -> tuple[tuple[Beams, ...], tuple[Beams, ...]]:
     fans: list[Beams] = []
     sonar: list[Beams] = []
+    # The beams of thousands of sensors would take seconds to draw.
     left = MAX_RINGS if scans else 0
     for i, robot in enumerate(robots):
         wanted = scans is not True and scans is not False and robot.name in scans

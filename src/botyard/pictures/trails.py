@@ -58,6 +58,7 @@ class Trails:
         if time - self._last < self._spacing - 1e-9:
             return
         self._last = time
+        # A new table drops robots that are gone.
         found = dict[str, deque[tuple[float, float, float]]]()
         for name, (x, y) in places:
             samples = self._samples.get(name)

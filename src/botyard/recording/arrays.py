@@ -424,6 +424,7 @@ class _Rows:
             return
 
         self._is_broken = False
+        # Boxes have no start pose; neither they nor things have ROS topics.
         self._things = {
             body.name
             for body in roster.bodies
@@ -534,6 +535,7 @@ class _Loader:
     def _array(values: list[tuple[int, int, Any]], rows: int, n: int) -> F8:
         array = np.full((rows, n, 3), np.nan)
         if values:
+            # Assign all values at once, because a loop over cells is slow.
             where = np.array([value[:2] for value in values])
             array[where[:, 0], where[:, 1]] = [value[2] for value in values]
 

@@ -131,7 +131,7 @@ class Cells:
         # If only one word differs, the difference of the sums is its own difference.
         then = now + more
         grown = (_hash(then, salt) - _hash(now, salt)) & _LOW
-        # Try each word of the cell; the hash tells the right one.
+        # Try each word of the cell; the hash selects the right one.
         hits = np.flatnonzero((grown == np.uint64(more_hash)) & (then != now))
         return (int(numbers[hits[0]]), then[hits[0]]) if len(hits) == 1 else None
 

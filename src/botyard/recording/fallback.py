@@ -149,6 +149,7 @@ def redrawn(path: str | PathLike[str], budget: Budget = Budget()) -> Track | Non
         run.write(target)
         track = read_track(target, budget)
 
+    # Problems of the intermediate file mean nothing to the user.
     track.problems = problems
     if run.first > 0.0:
         track.problems.append(
@@ -297,6 +298,7 @@ class _Run:
             names[key] = shown(key, 60)
             sim.add_robot(thing(outline), names[key], pose=trajectory.at(self.first))
 
+        # The last element is a sentinel, so the loop below needs no test for the end.
         events = iter([*self._events, (math.inf, b"")])
         time, data = next(events)
         with sim.record(path) as recording:
@@ -311,6 +313,7 @@ class _Run:
     def _put(self, sim: Simulation, names: Mapping[str, str], now: float) -> None:
         for key, trajectory in self.trajectories.items():
             pose, before = trajectory.at(now), trajectory.at(now - STEP_S)
+            # A put counts as a jump, so leave standing robots alone.
             if any(abs(a - b) > _SAME_M for a, b in zip(pose, before, strict=True)):
                 sim.put(names[key], pose)
 

@@ -135,6 +135,7 @@ def _delta(old: _Parts, new: _Parts, limit: int) -> bytes | None:
     middle = new.head[first : len(new.head) - last]
     whole = len(new.columns) // _WORD * _WORD
     here = np.frombuffer(new.columns[:whole], "<u8")
+    # Compare words of 8 bytes: most values have this size, and it is faster.
     changed = here != np.frombuffer(old.columns[:whole], "<u8")
     parts = (
         DELTA,
@@ -146,6 +147,7 @@ def _delta(old: _Parts, new: _Parts, limit: int) -> bytes | None:
         new.columns[whole:],
         new.checksum,
     )
+    # A keyframe is not larger than such a delta, and needs no previous state.
     return None if sum(map(len, parts)) > limit else b"".join(parts)
 
 

@@ -334,6 +334,7 @@ class History(ReadOnly):
         else:
             if not is_same_map(other.scene, part.scene):
                 other.replace_scene(part.scene)
+            # The other world may never have seen these models.
             other.know(part.described)
             other.restore(state)
 

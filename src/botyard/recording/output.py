@@ -200,6 +200,7 @@ class Ring:
 
     def begin(self, start: Start) -> None:
         """Start a segment."""
+        # Attachments such as maps can be larger than the messages, so they count.
         segment = _Segment(start, size=sum(len(a.data) for a in start.attachments))
         self._segments.append(segment)
         self.size += segment.size
@@ -327,6 +328,7 @@ class Output:
         """Write a message."""
         builder = self._builder
         if not builder.size:
+            # The age of a chunk counts from its first message.
             self._since = time.monotonic()
         self._sequences[channel] = sequence = self._sequences[channel] + 1
         # Sequence numbers have 32 bits in the file, and wrap.

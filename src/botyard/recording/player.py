@@ -58,6 +58,7 @@ class Player:
     def __init__(self, track: Track) -> None:
         self.track = track
         self.sim: Simulation = make(track.start, track.state(0), track.budget)
+        # States can refer to models that appear later, so make all of them known.
         self.sim.know(track.models)
         self.loop = False
         self.corrections = 0
@@ -192,6 +193,7 @@ class Player:
 
     def _before(self) -> None:
         """Prepare a step."""
+        # A step after the last moment starts the recording again.
         if self.sim.tick >= self.track.end:
             self._restore(0)
         elif self._is_foreign:

@@ -339,6 +339,7 @@ class Reader:
 
             self._describe(op, _Fields(memoryview(self._read(at + RECORD.size, size))))
         elif op == Op.FOOTER:
+            # Read one byte more than the magic, to notice data after the end.
             rest = self._read(behind, len(MAGIC) + 1)
             self.is_complete = rest == MAGIC
             if len(rest) < len(MAGIC):
@@ -444,6 +445,8 @@ class Reader:
         end = self._size if end is None else end
         while at < end:
             block = self._read(at, min(_BLOCK, end - at) + overlap)
+            # The name of the compression is the only longer constant in the head of a
+            # chunk.
             for mark in _CHUNK_MARK.finditer(block):
                 begin = at + mark.start() - _CHUNK_BEGIN
                 if (
@@ -535,7 +538,7 @@ class Reader:
         Raises
         ------
         RecordingError
-            It is damaged, too large, or has an unknown compression.
+            It is too large, damaged, or has an unknown compression.
         """
         where = f"chunk at byte {chunk.at}"
         if chunk.raw > self._budget.unpacked:

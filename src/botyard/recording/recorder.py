@@ -248,6 +248,8 @@ class Recorder:
         self._lines = _LogLines(self._line)
         logging.getLogger("botyard").addHandler(self._lines)
         self._ends = [
+            # Velocity commands come as plain values, because there can be thousands per
+            # step.
             sim._journal_of_driving(self._entry, self._drive),
             sim.after_step(self._step),
             sim.on_close(lambda _: self.close()),
@@ -315,6 +317,7 @@ class Recorder:
                 if self._saves == 1
                 else self._path.with_stem(f"{self._path.stem}_{self._saves}")
             )
+            # A recording of a former run can have this name.
             is_kept = self._choices.keep_files and (path.exists() or path.is_symlink())
             if not is_kept and path.absolute() not in self.saved:
                 return path
@@ -520,6 +523,7 @@ class Recorder:
             self._begin_part(self._wants_part)
         if time_us >= self._next_sample:
             period = self._choices.selection.shortest_us
+            # Sample at multiples of the period, so that rates do not drift.
             self._next_sample = 0 if not period else (time_us // period + 1) * period
             self._put_sample()
 
@@ -559,6 +563,7 @@ class Recorder:
         """Write the checks of the steps since the last call."""
         if not self._checked:
             return
+        # The writer thread gets these lists, so start new ones.
         found, size = self._checked, self._checked_bytes
         self._checked, self._checked_bytes = [], 0
         ticks, columns = [tick for tick, _ in found], [one for _, one in found]

@@ -268,6 +268,7 @@ class RosEncoder:
     def _arrange(self, plan: Plan, output: Output, time_us: int) -> None:
         """Adapt to a new plan, after a change of robots or sensors."""
         self._plan = plan
+        # ROS names depend on all robots, so look up the channels again.
         self._command_channels.clear()
         self._names = dict(zip(plan.robots, ros_names(list(plan.robots)), strict=True))
         members = dict[str, _Member]()
@@ -356,6 +357,7 @@ class RosEncoder:
         moving, fixed = self._moving.topics()
         if self._selection.has(fixed.name):
             known = [t for robot in self._robots for t in robot.static_transforms()]
+            # Static transforms are latched, so write them only after a change.
             if known != self._static:
                 self._static = known
                 number = self.channel(output, fixed.name, fixed.type_name, latched=True)

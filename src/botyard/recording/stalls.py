@@ -59,6 +59,7 @@ class Stalls:
         # removed a robot.
         now, rows = self._sim.snapshot.state.stall.tobytes(), self._sim.engine.rows
         before, self._before = self._before, now
+        # Rows have moved, so the columns of the two steps do not correspond.
         if rows is not self._rows:
             self._rows, self._robots = rows, frozenset(self._sim.robots)
         elif now != before:

@@ -78,6 +78,7 @@ def choose(
 
 def _patterns(given: Sequence[str], what: str) -> tuple[str, ...]:
     if (
+        # A string is also a sequence, and each character would become a pattern.
         isinstance(given, str)
         or not isinstance(given, Sequence)
         or len(given) > MAX_PATTERNS

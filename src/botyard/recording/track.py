@@ -325,6 +325,7 @@ class _Maker:
             track.said.pop()
 
         self._note(time, "branch", "the run continues from a restored state")
+        # The previous frame is gone, so the next one must be a keyframe.
         self._since_keyframe = FRAMES_PER_KEYFRAME
 
     def _take_entry(self, message: Message) -> None:

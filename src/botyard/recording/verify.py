@@ -434,6 +434,7 @@ class _Run:
     def _step_to(self, tick: int) -> bool:
         """Step up to a tick. Returns False if the run is already past it."""
         sim = self.sim
+        # A crafted tick could make the loop below run for ever.
         if tick - sim.tick > self._max_steps:
             raise RecordingError(
                 f"tick {sim.tick}: expected the next record within "
@@ -528,6 +529,7 @@ class _Run:
             ):
                 return self._is_same(True)
 
+            # A run can differ in every value, so the list has a limit.
             found = list(
                 itertools.islice(differences(self.sim, state, self._budget), 100_000)
             )

@@ -77,6 +77,7 @@ class Writer:
         self.lost: Counter[str] = Counter()
         self.size = 0
         self.is_full = False
+        # A daemon thread, so that a blocked disk cannot keep the process alive.
         self._thread = threading.Thread(target=self._run, name="recording", daemon=True)
         self._thread.start()
 
@@ -208,6 +209,7 @@ class Writer:
             self.size, self.is_full = self._output.size, self._output.is_full
 
         with self._changed:
+            # Subtract after the work, so that the limit also covers data in progress.
             self._queued -= item.size
             if self._patient:
                 self._changed.notify_all()

@@ -163,6 +163,7 @@ def check(task: Task, leaves: bool = False, exhaustive: bool | None = None) -> R
         states.
     """
     stuck = stuck_robots(task, leaves)
+    # A float cannot overflow, as the product of a large task would in integers.
     states = (
         float(np.prod([float(len(v.ends)) for v in task.vehicles]))
         if len(task)

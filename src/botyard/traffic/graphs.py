@@ -259,6 +259,7 @@ def task_of_graph(
         for j, m in members
         if i != j
     ]
+    # Two sectors can conflict by distance and by group; list the pair once.
     listed: I8 = np.unique(
         np.concatenate([task.listed, np.array(more, np.int64).reshape(-1, 4)]), axis=0
     )

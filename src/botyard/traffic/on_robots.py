@@ -269,6 +269,7 @@ class RobotTraffic:
     def _take_grants(self) -> None:
         for i, sector in take_answers(self._answers, len(self.drivers)):
             d = self.drivers[i]
+            # A robot that did not wait drives on without a start event.
             waits = d.allowed < d.asked
             for s in range(d.allowed + 1, sector + 1):
                 self._emit(i, k.GRANT, s)

@@ -216,6 +216,7 @@ class Outcome:
             else np.zeros(len(KINDS), int)
         )
         done = r.finished[r.done]
+        # A robot counts until it finishes, or until the run ends.
         present = np.where(r.done, r.finished, self.time)
         return {
             "robots": len(self.task),

@@ -118,6 +118,7 @@ class _Intervals:
             [tail for tail, _ in occupied],
             [head for _, head in occupied],
         )
+        # Sectors under a robot at the start need no grant.
         self._allowed = self._head.copy()
         self._granted: dict[tuple[int, int], float] = {}
         self._waiting: dict[int, tuple[float, tuple[int, ...]]] = {}

@@ -89,6 +89,7 @@ class Client:
                 f"run --ambf 2.0): {error}"
             ) from None
 
+        # Commands are short, and must leave at once.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # The receiver looks at the stop event every 0.2 s.
         self._socket.settimeout(0.2)

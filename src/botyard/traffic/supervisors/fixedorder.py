@@ -106,6 +106,7 @@ class FixedOrder(Supervisor):
         count = np.zeros(n, np.int64)
         for i, v in enumerate(task.vehicles):
             first = int(task.first[i])
+            # Each robot enters its own sectors in order, which adds edges to the graph.
             for s in range(v.first_sector() + 1, len(v.ends) - 1):
                 follow[first + s].append(first + s + 1)
                 count[first + s + 1] += 1
