@@ -34,6 +34,9 @@ def test_gps_numbers_of_the_reference(
     found = geodetic(COLUMBIA, east, north)
     assert found[:2] == pytest.approx((lat, lon), abs=1e-8)
     assert found[2] == pytest.approx(72.0, abs=0.01)
+    above = geodetic(COLUMBIA, east, north, up=10.0)
+    assert above[:2] == pytest.approx((lat, lon), abs=1e-8)
+    assert above[2] == pytest.approx(82.0, abs=0.01)
 
 
 def test_gps_up_is_altitude_even_at_a_pole() -> None:
@@ -204,6 +207,7 @@ def test_readings_belong_to_the_pose_after_the_move() -> None:
             5.0 - robot.truth.x, abs=1e-9
         )
         assert robot.laser.read().stamp == sim.time
+    assert robot.truth.x > 0.1, "it has moved"
 
 
 def test_reconfiguring_a_laser_keeps_its_readers() -> None:

@@ -187,3 +187,19 @@ def test_ratio_reports_what_was_kept() -> None:
         return hub.ratio
 
     assert asyncio.run(go()) > 1.0
+
+
+def test_ratio_is_about_the_last_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds in real time, then ten at double speed: only the window counts."""
+
+    async def go() -> None:
+        wall = 100.0
+        hub = Hub(Simulation(), interval=None)
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: wall)
+        for step_s, ratio in ((0.1, 1.0), (0.05, 2.0), (0.4, 0.25)):
+            for _ in range(round(10.0 / step_s)):
+                wall += step_s
+                hub.step_once()
+            assert hub.ratio == pytest.approx(ratio, rel=0.01)
+
+    asyncio.run(go())
