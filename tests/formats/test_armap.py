@@ -463,7 +463,8 @@ def test_what_the_format_does_not_know_is_kept() -> None:
 
 
 def test_huge_extent_warns() -> None:
-    assert "2 km" in armap.parse(HEADER + "LINES\n0 0 3000000 0\nDATA\n").warnings[0]
+    for text in ("LINES\n0 0 3000000 0\nDATA\n", "DATA\n0 0\n3000000 0\n"):
+        assert "2 km" in armap.parse(HEADER + text).warnings[0]
 
 
 word = st.text(

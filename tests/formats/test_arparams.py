@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from botyard.errors import ModelFileError
 from botyard.formats.arparams import from_robot, parse, read, to_robot
 from botyard.formats.models import find_robot
+from botyard.geometry import Pose
 from botyard.model.devices import built_in_devices
 from botyard.model.kinematics import Drive
 from botyard.model.library import load_robot, robot_names
@@ -186,7 +187,10 @@ def test_old_files() -> None:
         ),
         "old",
     )
-    assert (spec.lasers[0].type_name, spec.lasers[0].pose.x) == ("sicklms200", 0.017)
+    assert (spec.lasers[0].type_name, spec.lasers[0].pose) == (
+        "sicklms200",
+        Pose(0.017, 0.0, 0.0),
+    )
     assert spec.sonar is None
     assert (
         to_robot(parse("Class Pioneer\nLaserPossessed false\nLaserType\n"), "x").lasers

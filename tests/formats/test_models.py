@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import botyard
@@ -51,7 +52,9 @@ def test_definitions_in_the_users_folders(home: Path, folder: str) -> None:
     include(home, folder, ".hidden", "define hidden p3dx ( )\n")
     assert "Mine" in model_names()
     assert not {"sensor", "leftover", "hidden"} & set(model_names())
-    assert find_robot("mine").color == "blue"
+    mine, stock = find_robot("mine"), find_robot("p3dx")
+    assert mine.color == "blue"
+    assert np.allclose(mine.outline, stock.outline), "of the model that it extends"
     assert Simulation().add_robot("MINE").spec.name == "Mine"
 
 

@@ -188,7 +188,7 @@ def test_all_properties() -> None:
           laser_return_rules 3 laser_return_rule[2].model_gt 1 laser_return_rule[2].condition "outside_angle" laser_return_rule[2].angle 50
           laser_return_rule[0].model_gt 1 laser_return_rule[0].condition "outside_range" laser_return_rule[0].range 12
           laser_return_rule[1].model_eq 2 laser_return_rule[1].detect 33 )
-        ranger ( scount 2 spose[0] [0.1 0.2 90] spose[1] [0.1 -0.2 -90] sview [0.2 3 20] noise 0.002 update_interval 250
+        ranger ( scount 2 spose[0] [0.1 0.2 90] spose[1] [0.1 -0.2 -90] sview [0.2 3 30] noise 0.002 update_interval 250
           projection_type "closest" )
     )""")
     assert (spec.drive, spec.color, spec.perfect_odometry) == (
@@ -250,8 +250,8 @@ def test_all_properties() -> None:
         3.0,
         0.002,
     )
-    assert spec.sonar.rays == 4, "20° in steps of 6°"
-    assert math.degrees(spec.sonar.fov) == pytest.approx(20)
+    assert spec.sonar.rays == 6, "30° in steps of 6°"
+    assert math.degrees(spec.sonar.fov) == pytest.approx(30)
     assert spec.sonar.update_rate == 4.0
     assert [(t.pose.x, t.pose.y, t.pose.th) for t in spec.sonar.transducers] == [
         (0.1, 0.2, pytest.approx(math.pi / 2)),
@@ -475,6 +475,9 @@ def test_counts_have_a_limit(sensor: str, most: int) -> None:
 def test_the_symmetric_rotation_error_is_read_in_degrees() -> None:
     error = robot("define mine position ( odom_error [0.01 0.02 0.9] )").odometry_error
     assert error.as_tuple() == (0.01, 0.02, pytest.approx(math.radians(0.9)))
+    for text, expected in (("[0.01]", (0.01, 0, 0)), ("[0.01 0.02]", (0.01, 0.02, 0))):
+        error = robot(f"define mine position ( odom_error {text} )").odometry_error
+        assert error.as_tuple() == expected, text
 
 
 def test_models_of_our_library_can_be_changed() -> None:
