@@ -250,7 +250,15 @@ def test_a_taken_port_with_the_originals_habits(
     """Three tries, then the next port, with warnings (FRM-015); without --compat the
     program ends with 248 at once.
     """
-    monkeypatch.setattr(robot_servers, "PORT_PAUSE", 0.01)
+    assert robot_servers.PORT_PAUSE == 2.0
+    pause, sleep, pauses = 0.0123, asyncio.sleep, []
+
+    async def counted(delay: float, *args: object) -> None:
+        pauses.extend([delay] if delay == pause else [])
+        await sleep(delay, *args)
+
+    monkeypatch.setattr(asyncio, "sleep", counted)
+    monkeypatch.setattr(robot_servers, "PORT_PAUSE", pause)
     port = free_port(4)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
@@ -263,6 +271,7 @@ def test_a_taken_port_with_the_originals_habits(
         assert f"p3dx (p3dx) on 127.0.0.1:{port + 1}" in out
         assert f"amigo (amigo) on 127.0.0.1:{port + 2}" in out
         assert err.count(f"cannot listen on 127.0.0.1:{port} ") == 3
+        assert len(pauses) == 2, "one between two tries"
         code, _, err = call(*args, *FAST, str(port), capsys=capsys)
         assert (code, err.count("cannot listen")) == (248, 1)
 

@@ -32,11 +32,13 @@ log = logging.getLogger("botyard.test")
 
 def test_plain_lines_have_time_level_and_text(tmp_path: Path) -> None:
     file = tmp_path / "a.log"
+    file.write_text("of an earlier run\n")
     made = set_up_logging(file=str(file))
     log.info("hello %d", 5)
     log.debug("nobody asked")
     made.close()
-    (line,) = file.read_text().splitlines()
+    earlier, line = file.read_text().splitlines()
+    assert earlier == "of an earlier run"
     assert line.endswith("INFO    hello 5")
     assert len(line.split(" ")[0]) == len("2026-01-01")
 
@@ -90,7 +92,7 @@ def test_less_and_more_verbose(tmp_path: Path) -> None:
 def test_five_old_files_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "a.log"
     made = set_up_logging(file=str(file), max_size=200)
-    for k in range(200):
+    for k in range(201):
         log.info("line %d of the log", k)
     made.flush()
     made.rotate()
@@ -100,7 +102,8 @@ def test_five_old_files_are_kept(tmp_path: Path) -> None:
         "a.log",
         *(f"a.log-{n}" for n in range(1, 6)),
     ]
-    assert "after" in file.read_text()
+    (line,) = file.read_text().splitlines()
+    assert line.endswith("after"), "the file was started anew"
 
 
 @pytest.mark.parametrize(
