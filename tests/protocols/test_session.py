@@ -595,6 +595,7 @@ def test_sonar_switch() -> None:
     modem.run(0.1)
     sip = sips(line)[-1]
     assert (sip.flags, len(sip.sonar)) == (31, 16)
+    assert robot(modem).sonar.is_read
 
 
 @pytest.mark.parametrize("numbers", [(36, 37, 38, 35), (231, 232, 233, 230)])
@@ -731,6 +732,22 @@ def test_spoofed_values() -> None:
     modem.run(0.1)
     sip = sips(line)[-1]
     assert (sip.battery, sip.faults, sip.temperature, sip.digout) == (115, 2, 40, 0x0F)
+
+
+def test_spoofed_charge() -> None:
+    """Per cent for batteries that tell their charge; 0 ends it (PIO-030, PIO-092)."""
+    sim = Simulation(odometry_error="none")
+    sim.add_robot("pioneer-lx", "r")
+    modem = NullModem(sim)
+    line = modem.connect("r")
+    for n in (0, 1, 2, 1):
+        line.send(frame(n))
+    modem.run(0.1)
+    real = sips(line)[-1].soc
+    for value, expected in ((40, 40), (150, 100), (-5, 0), (1, 1), (0, real)):
+        line.send(command(250, value))
+        modem.run(0.1)
+        assert sips(line)[-1].soc == expected, value
 
 
 def test_simstat_modes() -> None:

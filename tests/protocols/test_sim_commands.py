@@ -167,8 +167,10 @@ def test_a_map_that_a_user_loads_is_said_to_be_a_users(tmp_path: Path) -> None:
     assert changes(c) == [MapChanged(by_user=True, loaded=1, name="a.map")]
     c.ctrl(1, named("b.map"))
     assert changes(c) == [MapChanged(by_user=False, loaded=1, name="b.map")]
+    assert len(c.sim.scene.segments)
     c.modem.control.do(USER, ClearMap())
     assert [(m.by_user, m.loaded) for m in changes(c)] == [(True, 1)]
+    assert not len(c.sim.scene.segments), "and the map is gone"
 
 
 def test_a_map_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
