@@ -187,7 +187,7 @@ class ChipmunkDynamics:
         moments = area_moments(body.parts)
         center = spec.center
         if center is None:
-            center = moments.center if body.drive == 0 else (0.0, 0.0)
+            center = (0.0, 0.0) if body.kinematics.drives else moments.center
         pose = Pose(*engine.state.pose[mass.row].tolist())
         self._solver.add_mass(
             mass.name, body.parts, spec, mass.inertia, center, moments.reach, pose

@@ -109,6 +109,7 @@ class Batteries(DeviceTable):
     @property
     def draining(self) -> I8:
         """Rows of the simulated batteries, (k,) int64."""
+        # Cached, because few robots have a simulated battery and rows seldom change.
         if self._found[0] != self.layout:
             self._found = self.layout, np.flatnonzero(self.capacity > 0.0)
         return self._found[1]
@@ -124,6 +125,7 @@ class Batteries(DeviceTable):
         if not len(rows):
             return
         s, bodies = engine.state, self.body[rows]
+        # An axis without a top speed must not divide by zero.
         share = np.abs(s.vel[bodies]) / np.maximum(s.top_vel[bodies], 1e-9)
         effort = np.where(
             s.motors[bodies] != 0, np.minimum(share.max(axis=1), 1.0), 0.0
@@ -134,6 +136,7 @@ class Batteries(DeviceTable):
         engine.inhibit()
 
     def _docks_of(self, scene: Scene) -> list[Place]:
+        # Searched once per map, because a map may have thousands of places.
         if self._docks[0] is not scene:
             self._docks = (
                 scene,
@@ -181,6 +184,7 @@ def docked(docks: Sequence[Place], poses: F8) -> I1:
         )
         if dock.has_heading:
             turn = np.remainder(dock.pose.th - poses[:, 2] + math.pi, TWO_PI) - math.pi
+            # A dock with a heading charges only a robot that faces it.
             near &= np.abs(turn) <= DOCK_ANGLE
 
         found[near] = 1
@@ -252,6 +256,7 @@ class Battery(Row[Batteries]):
             return pretended
         if not self.drains:
             return spec.volts
+        # Linear between empty and full: models have no discharge curve.
         return spec.empty_volts + (spec.volts - spec.empty_volts) * self.charge / 100.0
 
     @property
@@ -280,6 +285,7 @@ class Battery(Row[Batteries]):
         self.pretended = math.nan
         if spec.by_charge:
             self.charge = float(min(max(value, 0), 100)) if value else spec.charge
+        # Without a simulated charge only the reported voltage can change.
         elif not self.drains:
             self.pretended = value / 10.0 if value else math.nan
         elif value:
@@ -340,8 +346,10 @@ def _bits(spec: BatterySpec, found: BatteryReading) -> dict[str, int]:
 
     They are the voltage in 1/10 V, or the state of charge in %, and the charger.
     """
+    # Robots that report the state of charge leave the voltage 0.
     decivolts = 0 if spec.by_charge else to_int_saturated(found.volts * 10.0, 0, 0xFFFF)
     return {
+        # The older field has one byte; `battery10` holds the full value.
         "battery": min(decivolts, 0xFF),
         "battery10": decivolts,
         "charge_state": int(found.charge_state),
@@ -364,6 +372,7 @@ def _message(spec: BatterySpec, found: BatteryReading) -> dict[str, Any]:
         "current": nan,
         "charge": nan,
         "capacity": nan,
+        # Wh divided by V gives the Ah of the message.
         "design_capacity": capacity / found.volts if capacity and found.volts else nan,
         "percentage": found.charge / 100.0,
         "power_supply_status": _STATUS.get(found.charge_state, _CHARGING),

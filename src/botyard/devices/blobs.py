@@ -120,15 +120,19 @@ def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
     # Focal length, pixels
     focal = width / 2.0 / tan(spec.fov / 2)
     found = []
+    # A patch ends where the next column sees another body.
     edges = np.flatnonzero(np.diff(rows)) + 1
     for first, last in zip([0, *edges.tolist()], [*edges.tolist(), width], strict=True):
         row = int(rows[first])
         channel = (
             channels.get(rgb(colors.get(names.get(row, ""), ""))) if row >= 0 else None
         )
+        # Other colours, and walls, are invisible to the finder.
         if channel is None:
             continue
         away = float(ranges[first:last].min())
+        # Pinhole camera: apparent height falls with distance. The bound avoids a
+        # division by zero.
         half = min(height / 2.0, focal * (BODY_HEIGHT / 2.0) / max(away, 1e-3))
         top, bottom = (
             math.floor(height / 2.0 - half),

@@ -100,6 +100,7 @@ def pressed(spec: BumperSpec, contact: int) -> Bumpers:
         clockwise = (math.pi / 2 - (k + 0.5) * _TURN) % (2.0 * math.pi)
         share = clockwise / math.pi
         if share < 1.0:
+            # A robot may have a ring at one end only.
             front |= 1 << int(share * spec.front) if spec.front else 0
         else:
             rear |= 1 << int((share - 1.0) * spec.rear) if spec.rear else 0

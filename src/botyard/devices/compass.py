@@ -24,6 +24,7 @@ def bearing(th: float) -> float:
 
     `th` is in rad, counter-clockwise from +x, which is east.
     """
+    # A compass starts at north and turns clockwise; REP-103 starts at +x (east).
     return (math.pi / 2 - th) % (2.0 * math.pi)
 
 

@@ -81,7 +81,10 @@ class Boards(DeviceTable):
         """Return the robots whose emergency stop button is pressed."""
         if not self.may_be_pressed:
             return NO_ROWS
+        # Rows without a body belong to removed robots.
         rows: I8 = self.body[(self.estop_pressed != 0) & (self.body != NOBODY)]
+        # The next step looks only if a button is still pressed; a write sets this
+        # again.
         self.may_be_pressed = len(rows) > 0
         return rows
 
@@ -141,6 +144,7 @@ class Joystick:
         button2: bool = False,
     ) -> None:
         """Move the joystick; values are clamped to their ranges."""
+        # Values come from browsers and terminals, which may send anything.
         stick = clamp(x, -1.0, 1.0), clamp(y, -1.0, 1.0), clamp(throttle, 0.0, 1.0)
         self._board.write(stick=stick, buttons=(bool(button1), bool(button2)))
 
@@ -251,6 +255,7 @@ class Electrics(Row[Boards]):
 
         The engine applies this rule, see `Engine.inhibit`.
         """
+        # The button comes first, because the user can release it.
         if self.estop_pressed:
             return "the emergency stop button is pressed"
         return "the battery is empty" if self.battery.is_low else ""
@@ -258,6 +263,7 @@ class Electrics(Row[Boards]):
     def write(self, **values: Any) -> None:
         """Set columns of this row; see `Row.write`."""
         super().write(**values)
+        # Any write may have pressed a button; the next step checks.
         self.table.may_be_pressed = True
 
     def test_battery(self, value: int) -> None:
@@ -278,6 +284,7 @@ class Electrics(Row[Boards]):
         """
         if 0 <= byte < DIGITAL_BYTES:
             inputs = self.inputs
+            # Python integers are unbounded: keep the result a byte.
             inputs[byte] = (inputs[byte] & ~mask & 0xFF) | (states & mask & 0xFF)
             self.write(inputs=inputs)
 
@@ -346,8 +353,10 @@ def _bits(_: ElectricsSpec, found: ElectricsReading) -> dict[str, int]:
     temperature in °C.
     """
     return {
+        # Bit positions in the FLAGS field of the SIP
         "flags": found.estop_pressed << 5 | found.button1 << 9,
         "timer_low": found.analog_port,
+        # The SIP has 8 of the 10 bits.
         "analog": found.analog[found.analog_port] >> 2,
         "digout": found.digout,
         "temperature": found.temperature,

@@ -63,6 +63,7 @@ def wheels(
     kinematics : Kinematics
         Kinematics of the robot, for track width and wheel radius.
     """
+    # One formula serves for distances and for speeds.
     distances, speeds = (
         kinematics.wheel_speeds(*path),
         kinematics.wheel_speeds(*velocity),

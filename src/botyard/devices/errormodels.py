@@ -78,11 +78,13 @@ def _factors(
                 x, y, a = map(float, odometry(reader.spec, view))  # type: ignore[misc]
                 if max(abs(x), abs(y), abs(a)) <= MAX_FACTOR:
                     return x, y, a
+                # Handled below like an exception of the model itself.
                 raise ValueError(
                     f"expected errors within ±{MAX_FACTOR:g}, found {(x, y, a)}"
                 )
             # The code may come from any package and raise anything.
             except Exception as error:
+                # The robot continues without errors rather than stopping the world.
                 reader.fail("odometry", error)
 
         return 0.0, 0.0, 0.0
@@ -128,6 +130,7 @@ def _distortion(
             except DeviceError as error:
                 reader.fail("errors", error)
             else:
+                # A beam that hit nothing has no range to distort.
                 ranges[met] = np.clip(erring, low, high)[met]
 
     return distort
@@ -163,7 +166,10 @@ def attach_errors(
         if not keys and not others:
             raise ModelError(f'{reader.name}: robot {body} has no sensor "{sensor}"')
         keys += [one._view.key for one in others if one.kind.beams is not None]
+        # Without sensor noise the simulation is exact, so that models do not apply.
         if reader._view.errs:
+            # Each sensor has its own random stream, so that their errors are
+            # independent.
             for number, key in enumerate(keys):
                 ranging.distort(key, _distortion(reader, number))
             for one in others:
@@ -178,6 +184,7 @@ def _install_odometry(reader: DeviceReader[Any], engine: Engine) -> None:
     view.memory = reader._view.memory
     table = engine.optional_table(OdometryErrors)
     row = engine.rows[view.body]
+    # `State.err` has room for one model per robot.
     if (table.body == row).any():
         raise ModelError(
             f"{reader.name}: robot {view.body} has another error model of odometry"

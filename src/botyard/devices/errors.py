@@ -60,6 +60,8 @@ def _normal(
     )
     turned = (
         bearings + spec.bearing_deviation * view.normal(n, part=1)
+        # The second sequence is drawn only if needed, which does not change the first
+        # one.
         if spec.bearing_deviation
         else bearings
     )
@@ -127,6 +129,7 @@ def _wander(spec: WanderingOdometrySpec, view: View) -> tuple[float, float, floa
     return spec.x * x, spec.y * y, spec.a * a
 
 
+# Reading must not advance the process: only a step does.
 def _present(spec: WanderingOdometrySpec, view: View) -> tuple[float, float, float]:
     assert view.memory is not None
     x, y, a = view.memory.table.error[view.memory.number].tolist()

@@ -54,6 +54,7 @@ class FiducialFinderSpec(DeviceSpec):
                 f"found [{self.range_min}, {self.range_max}]"
             )
 
+        # The tolerance allows a full circle that was given in degrees.
         if not 0.0 < self.fov <= 2.0 * math.pi + 1e-9:
             raise ModelError(
                 "fiducial finder: field of view must be within 0…360°, "
@@ -89,10 +90,12 @@ def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
     """
     state, at, marks = view.state, view.pose, view.fiducials
     rows = np.flatnonzero(marks)
+    # The finder does not detect its own robot.
     rows = rows[rows != view.row]
     dx, dy = state.pose[rows, 0] - at.x, state.pose[rows, 1] - at.y
     ranges = elementwise.hypot(dx, dy)
     bearings = elementwise.atan2(dy, dx)
+    # Bearing in the sensor frame, wrapped to [−π, π)
     turned = np.remainder(bearings - at.th + math.pi, 2.0 * math.pi) - math.pi
     near = (
         (ranges >= spec.range_min)
@@ -108,10 +111,12 @@ def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
     if not len(rows):
         return []
     met, what = view.sight(bearings, spec.range_max)
+    # Bodies without a laser return do not stop the ray; it then ends behind the mark.
     clear = (what == rows) | (met >= ranges - 1e-9)
     seem, turned = view.measured(ranges, turned)
     return [
         Fiducial(
+            # The true range decides, so that noise does not make identifiers flicker.
             id=int(marks[rows[i]]) if ranges[i] <= spec.range_max_id else 0,
             range=float(seem[i]),
             bearing=float(turned[i]),

@@ -92,6 +92,7 @@ def geodetic(
     """
     lat, lon = math.radians(origin.latitude), math.radians(origin.longitude)
     (cos_lat, sin_lat), (cos_lon, sin_lon) = cosine_sine(lat), cosine_sine(lon)
+    # Radius of curvature in the prime vertical
     n = A / math.sqrt(1.0 - E2 * sin_lat * sin_lat)
     x = (
         (n + origin.altitude) * cos_lat * cos_lon
@@ -106,6 +107,7 @@ def geodetic(
         + sin_lon * cos_lat * up
     )
     z = ((1.0 - E2) * n + origin.altitude) * sin_lat + cos_lat * north + sin_lat * up
+    # Distance from the axis of the Earth, and parametric latitude (Bowring)
     p = hypot(x, y)
     theta = atan2(A * z, B * p)
     c, s = cosine_sine(theta)
@@ -123,6 +125,7 @@ def gps_fix(scene: Scene, spec: GpsSpec, pose: Pose) -> Fix | None:
 
     Return None without a georeference.
     """
+    # Without a georeference a map has no place on Earth.
     if scene.georeference is None:
         return None
     x, y = transform_point(pose, spec.x, spec.y)
@@ -142,8 +145,10 @@ def _message(_: GpsSpec, fix: Fix | None) -> Mapping[str, Any] | None:
     if fix is None:
         return None
     usable = fix.dop > 0.0
+    # One metre of standard deviation for a dilution of precision of 1
     variance = fix.dop * fix.dop
     return {
+        # STATUS_FIX or STATUS_NO_FIX; SERVICE_GPS
         "status": {"status": 0 if usable else -1, "service": 1},
         "latitude": fix.latitude,
         "longitude": fix.longitude,
@@ -159,6 +164,7 @@ def _message(_: GpsSpec, fix: Fix | None) -> Mapping[str, Any] | None:
             0.0,
             variance,
         ],
+        # COVARIANCE_TYPE_APPROXIMATED or COVARIANCE_TYPE_UNKNOWN
         "position_covariance_type": 1 if usable else 0,
     }
 

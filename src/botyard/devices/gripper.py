@@ -163,6 +163,7 @@ class Grippers(DeviceTable):
         """Move all paddles and lifts by `dt` s, and grip and release bodies."""
         if not len(self):
             return
+        # Before any motion: a lost body must not block the paddles.
         self._release_lost(engine)
         moving = (self.left_goal != self.left) | (self.right_goal != self.right)
         moving |= (
@@ -187,6 +188,7 @@ class Grippers(DeviceTable):
             self.right_goal[rows] > self.right[rows]
         )
         for row in rows[opening & (self.holding[rows] != NOBODY)].tolist():
+            # Opening paddles release the body before they move.
             engine.detach(engine.specs[self.holding[row]].name)
             self.holding[row] = NOBODY
 
@@ -246,12 +248,15 @@ class Grippers(DeviceTable):
         # A carried robot cannot carry.
         closing = closing[state.carrier[self.body[closing]] == NOBODY]
         solid = (state.mask & int(Visible.OBSTACLE | Visible.PUSHED)) != 0
+        # Bodies with a drive cannot be gripped, and a carried body has a holder
+        # already.
         free = (state.drive == int(Drive.NONE)) & solid & (state.carrier == NOBODY)
         # A body that carries another one cannot be gripped.
         free[state.carrier[state.carrier != NOBODY]] = False
         things = np.flatnonzero(free)
         if not len(closing):
             return found
+        # Parts of bounded size: all pairs at once could fill the memory.
         for part in np.array_split(
             closing, -(-len(closing) * max(len(things), 1) // MAX_PAIRS_AT_ONCE)
         ):
@@ -289,6 +294,8 @@ class Grippers(DeviceTable):
         nearest: dict[int, tuple[float, str, int, int]] = {}
         for k in np.flatnonzero(inside).tolist():
             one = (float(low[k, 0]), engine.specs[things[k]].name, k, int(things[k]))
+            # The name decides between equally near bodies, independent of the order of
+            # rows.
             nearest[int(rows[k])] = min(nearest.get(int(rows[k]), one), one)
 
         for row, (_, _, k, _) in nearest.items():
@@ -360,6 +367,7 @@ def extents(engine: Engine, carriers: I8, things: I8) -> tuple[F8, F8]:
     Both are rows, (k,) int64; the results are two arrays (k, 2), m.
     """
     bodies, pose = engine.bodies, engine.state.pose
+    # All corners of all bodies in one array, as segments for `reduceat`.
     begin = bodies.vert_start[bodies.part_start[things]]
     sizes = bodies.vert_start[bodies.part_start[things + 1]] - begin
     starts = np.cumsum(sizes) - sizes
@@ -421,11 +429,13 @@ class Gripper(Row[Grippers]):
             front=robot.front,
             reach=self.spec.reach,
             thickness=self.spec.thickness,
+            # The model gives times for full strokes.
             paddle_speed=half / self.spec.paddle_time,
             lift_speed=1.0 / self.spec.lift_time,
             own=len(parts),
             own_radius=float(engine.bodies.radius[body]),
         )
+        # The paddles are parts of the outline: they collide, and sensors see them.
         engine.reshape(name, (*parts, *self.paddles))
         self._key = (name, "gripper", 0)
         ranging.configure(
@@ -438,6 +448,7 @@ class Gripper(Row[Grippers]):
 
     def _beam(self, share: float) -> Bundle:
         half = self.spec.opening / 2.0
+        # The beam starts at the left paddle's open position and points right.
         mount = Pose(self.front + share * self.spec.reach, half, -math.pi / 2)
         return Bundle(mount=mount, r_max=self.spec.opening)
 
@@ -476,6 +487,7 @@ class Gripper(Row[Grippers]):
         if action in (Action.CLOSE, Action.STORE):
             self._left_goal = self._right_goal = 0.0
         if action in (Action.STOP, Action.HALT):
+            # Stopping means that the present positions are the goals.
             self._left_goal, self._right_goal = self.left, self.right
         if action in (Action.LIFT_UP, Action.STORE):
             self._lift_goal = 1.0

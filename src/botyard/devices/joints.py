@@ -121,10 +121,12 @@ class Joints(DeviceTable):
             & (self.value[rows] == 0.0)
             & (self.velocity[rows] == 0.0)
         )
+        # An effort of the previous step must not remain visible.
         self.effort[rows[idle]] = 0.0
         rows = rows[~idle]
         if not len(rows):
             return
+        # The tolerance keeps rounding from adding a substep.
         count = max(1, math.ceil(dt / SUBSTEP - 1e-9))
         h = dt / count
         command, value, low, high = (
@@ -135,6 +137,7 @@ class Joints(DeviceTable):
         )
         inertia, damping = self.inertia[rows], self.damping[rows]
         wraps = self.endless[rows] != 0
+        # Masks instead of branches: all joints advance in one array operation.
         by_speed = command == JointCommand.VELOCITY
         to_place = command == JointCommand.POSITION
         stiff = to_place & (self.stiff[rows] != 0)
@@ -150,6 +153,7 @@ class Joints(DeviceTable):
         )
         for _ in range(count):
             error = value - position
+            # A continuous joint takes the shorter direction.
             error = np.where(wraps, _wrapped(error), error)
             effort = np.where(
                 stiff, _force(gains, error, velocity, inertia, h, damping), value
@@ -161,6 +165,7 @@ class Joints(DeviceTable):
             )
             velocity = np.clip(velocity, -MAX_VALUE, MAX_VALUE)
             position = position + h * velocity
+            # A joint stops at its limit without bouncing.
             beyond = (position < low) | (position > high)
             position, velocity = (
                 np.clip(position, low, high),
@@ -182,6 +187,7 @@ def _force(
 ) -> F8:
     """Return `Gains.force`, vectorised."""
     p, d = gains
+    # Implicit in position and velocity, so that stiff gains stay stable.
     ease = 1.0 + h * damping / inertia
     force: F8 = (p * error * ease - (d + h * p) * velocity) / (
         ease + h * (d + h * p) / inertia
@@ -258,6 +264,7 @@ class Joint(Row[Joints]):
             )
 
         if kind == JointCommand.POSITION and not self.spec.unlimited:
+            # A goal beyond the limits leads to the limit, as on a real joint.
             value = min(max(value, self.spec.low), self.spec.high)
         self.write(command=int(kind), value=value)
 

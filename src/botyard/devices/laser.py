@@ -23,6 +23,7 @@ def laser_bundle(spec: LaserSpec, noise: bool = True) -> Bundle:
     """
     return Bundle(
         mount=spec.pose,
+        # A single beam points straight ahead.
         angle0=-spec.fov / 2 if spec.samples > 1 else 0.0,
         step=spec.increment,
         count=spec.samples,
@@ -52,6 +53,7 @@ def _scans(
             "range_min": scan.range_min,
             "range_max": scan.range_max,
             "ranges": beams.ranges(scan.ranges, scan.intensities, scan.range_min),
+            # LaserScan has float32 arrays.
             "intensities": scan.intensities.astype(np.float32),
         }
 

@@ -260,10 +260,12 @@ class RangeDevices:
             # Pending readings belong to other rays.
             self._late.pop(key, None)
 
+        # A tuple is hashable, as the cache of beams requires.
         device.bundles = tuple(bundles)
         n = device.number
         table.body[n], table.stream[n], table.senses[n] = row, stream, int(senses)
         self._unmade[device] = None
+        # Offsets of readings change, which interfaces cache.
         self._engine.feed.tell(Subject.READINGS)
 
     def distort(self, key: Hashable, distortion: Distortion) -> None:
@@ -286,6 +288,7 @@ class RangeDevices:
         """Apply the delay of a device if it has an effect."""
         assert self._engine is not None, "an engine has these devices"
         delay = self._given[key]
+        # A rate above the rate of steps has no effect.
         matters = delay.matters(self._engine.clock.dt)
         if matters:
             self._delays[key] = delay
@@ -353,6 +356,7 @@ class RangeDevices:
         """Drop the devices of removed bodies after rows have changed."""
         self._engine = engine
         self._fans = None
+        # Rows of the table are removed by the engine; caches by key are not.
         for key in self.table.gone:
             self._unmade.pop(self._devices.pop(key), None)
             self._distortions.pop(key, None)
@@ -380,6 +384,7 @@ class RangeDevices:
 
         The result must not depend on whether a caller has read them.
         """
+        # Only devices configured since the last step lack readings.
         if len(self._late) < len(self._delays):
             self._built(engine)
             new = np.array(
@@ -426,6 +431,7 @@ class RangeDevices:
         measuring = active[~rests] if rests.any() else active
         self._cast(engine, measuring)
         self._hold_back(engine, measuring, is_kept=True)
+        # Their previous readings count as the readings of this step.
         self._taken[active[rests]] = True
         self._hold_back(engine, active[rests], is_kept=False)
 
@@ -503,6 +509,7 @@ class RangeDevices:
         The object stays the same as long as its content does.
         """
         self._built(engine)
+        # Comparing bytes is faster than comparing dictionaries of spans.
         taken = self._taken.tobytes()
         if self._measured is None or self._measured[0] != taken:
             keys, spans = self.placed(engine)
@@ -557,6 +564,7 @@ class RangeDevices:
             engine.seed_word,
             engine.clock.tick,
         )
+        # A thread costs more than a few scans save, see `MIN_PARALLEL_BEAMS`.
         if self._parallel and len(chosen) > 1:
             # The kernel releases the GIL, and devices write to separate slices: threads
             # need no locks.
@@ -619,6 +627,8 @@ class RangeDevices:
             queue = self._late.get(key, [])
             if is_kept:
                 self._late[key] = queue
+                # A second measurement in the same step replaces the first, and keeps
+                # its time.
                 due = (
                     queue.pop().due
                     if queue and queue[-1].tick == tick
@@ -649,6 +659,7 @@ class RangeDevices:
         due: int = tick + delay_steps(
             delay.latency, delay.jitter, draw, engine.clock.dt
         )
+        # Readings never overtake each other.
         return max(due, queue[-1].due) if queue else due
 
     # -- Arrays
@@ -658,6 +669,7 @@ class RangeDevices:
 
         The arrays are rebuilt if a device or a row has changed.
         """
+        # Built once for any number of changes between two steps.
         if self._fans is None or self._unmade or self._known != self.table.layout:
             self._fans, self._active = self._build(), None
         if self._active is None:
@@ -683,7 +695,9 @@ class RangeDevices:
         self._known = table.layout
         n_out = int(self._bounds[-1])
         self._out = [
-            Pack(Output(np.zeros(n_out), np.zeros(n_out, np.int16))) for _ in range(2)
+            # Two buffers: readings stay valid until the step after the next.
+            Pack(Output(np.zeros(n_out), np.zeros(n_out, np.int16)))
+            for _ in range(2)
         ]
         self._taken = np.zeros(len(table), np.bool_)
         fans = _fans(table, self._bounds, self._shapes)
@@ -718,6 +732,7 @@ class RangeDevices:
 
         Clients may choose new sets all the time.
         """
+        # `numbers` are the new kind numbers after unused kinds are dropped.
         used, numbers = np.unique(self.table.kind, return_inverse=True)
         kinds = [kind for _, kind in self._kinds.values()]
         unused = sum(len(kind.sector) for kind in kinds) - sum(
@@ -866,6 +881,7 @@ def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
             b.r_share,
             b.missing,
             b.reflector.max_range,
+            # Beyond 90° the cosine would admit surfaces seen from behind.
             cos(min(b.reflector.max_incidence, math.pi / 2)),
         )
         for b in bundles
@@ -885,7 +901,9 @@ def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
     return _Beams(
         counts=np.array([b.count for b in bundles], np.int64),
         readings=np.array([b.n_readings for b in bundles], np.int64),
+        # Bounds the search for bodies around the carrier's origin.
         offset=max((hypot(b.mount.x, b.mount.y) for b in bundles), default=0.0),
+        # `reshape` gives devices without bundles a valid shape.
         mount=np.array([b.mount for b in bundles], np.float64).reshape(-1, 3),
         columns=np.array(numbers, np.float64).reshape(-1, len(_COLUMNS)),
         bright_as=np.array([b.reflector.strength for b in bundles], np.int16),
@@ -900,6 +918,7 @@ _known = lru_cache(maxsize=256)(_beams)
 def _sectors(x: F8, y: F8) -> I8:
     """Return `sector_of` of many directions at once."""
     ax, ay = np.abs(x), np.abs(y)
+    # The same arithmetic as `sector_of`: both must agree on borders.
     part = ay / np.maximum(ax + ay, MIN_COMPONENT)
     part = np.where(x < 0.0, 2.0 - part, part)
     part = np.where(y < 0.0, 4.0 - part, part)
@@ -925,6 +944,7 @@ def _joined(
 def warm_up() -> None:
     """Compile the kernels of range sensors, or load them, without a world."""
     fans = _fans(Ranges(), np.zeros(1, np.int64), _arrays([]))
+    # An empty choice compiles the kernel without computing anything.
     nobody = Pack(Chosen(np.zeros(0, np.int64)))
     # Packs stand in for the tuples that they hold.
     sensors = Pack(Sensors(Pack(fans), workspace(fans)))  # type: ignore[arg-type]
@@ -939,6 +959,7 @@ def warm_up() -> None:
 
 
 def _frozen(array: NDArray[T]) -> NDArray[T]:
+    # A read-only view: writing to a reading would change the next reader's.
     view = array.view()
     view.flags.writeable = False
     return view

@@ -39,11 +39,13 @@ class RaySensor:
         self._ranging = ranging
         self._engine = engine
         self._key = (spec.parent, "rays", spec.name)
+        # Each ray has its own origin and direction, hence its own bundle.
         bundles = [Bundle(mount=ray, r_max=spec.range) for ray in spec.rays]
         ranging.configure(
             self._key,
             spec.parent,
             STREAM,
+            # Proximity sensors of AMBF detect every body, also bodies with mass.
             Visible.OBSTACLE | Visible.PUSHED | Visible.LASER,
             bundles,
         )

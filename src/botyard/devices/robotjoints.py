@@ -89,6 +89,7 @@ AnyJointSpec = RevoluteJointSpec | PrismaticJointSpec
 
 
 def _check_limits(spec: AnyJointSpec) -> None:
+    # Equal limits would be a rigid connection, not a joint.
     if not spec.low < spec.high:
         raise ModelError(
             f"{spec.type}: limits must be [low, high] with low < high, found "
@@ -124,6 +125,7 @@ class JointState(NamedTuple):
 def _start(spec: AnyJointSpec) -> Mapping[str, Any]:
     """Return the initial columns: at zero or at the nearest limit, without a command."""
     gains, endless = spec.gains or FREE_GAINS, _is_endless(spec)
+    # Infinite limits let one array operation clamp all joints.
     low, high = (-math.inf, math.inf) if endless else (spec.low, spec.high)
     return {
         "position": min(max(0.0, low), high),

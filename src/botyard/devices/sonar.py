@@ -41,6 +41,7 @@ def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
                 angle0=-fov / 2 if rays > 1 else 0.0,
                 step=fov / (rays - 1) if rays > 1 else 0.0,
                 count=rays,
+                # Equal limits clamp every reading to that value.
                 r_min=low if t.connected else spec.range_max,
                 r_max=high if t.connected else spec.range_max,
                 r_noise=error if noise and t.connected else 0.0,
@@ -60,6 +61,7 @@ def _rays(spec: SonarSpec, far_echoes: bool) -> Rays:
     """
     mounts = np.array([t.pose for t in spec.transducers], np.float64)
     flat = np.zeros(len(mounts))
+    # Readings at the highest range had no echo.
     farthest = [
         spec.limits_of(t)[1] if t.connected else spec.range_max
         for t in spec.transducers

@@ -63,6 +63,7 @@ def _inputs(spec: TableIrSpec, found: tuple[bool, ...]) -> dict[int, int]:
     They are bits 0 and 1 of the first byte, or 1 and 0 of the last one in the I/O
     packet.
     """
+    # The packet has two bits, for any number of sensors.
     left, right = (*found, False, False)[:2]
     return {3: 2 * left + right} if spec.in_io_packet else {0: left + 2 * right}
 

@@ -216,6 +216,7 @@ class View:
         engine, at = self.engine, self.pose
         if seen is None:
             seen = (engine.state.mask & int(Visible.LASER)) != 0
+        # Kernels take contiguous arrays of these types only.
         bearings = np.ascontiguousarray(bearings, np.float64)
         ranges, rows = np.zeros(len(bearings)), np.zeros(len(bearings), np.int64)
         look(
@@ -250,6 +251,7 @@ class View:
 
         `part` selects an independent sequence.
         """
+        # Exact sensors draw nothing, but readers still get arrays.
         if not self.errs:
             return np.zeros(n)
         engine = self.engine
@@ -264,6 +266,7 @@ class View:
 
     def part(self, number: int, *, errs: bool | None = None) -> View:
         """Return the same view with a random stream of its own."""
+        # A shallow copy shares the engine and the caches.
         other = copy(self)
         other._stream = f"{self.name} {number}"
         other.errs = self.errs if errs is None else errs
@@ -323,6 +326,7 @@ def measured_by(
 def _check_beams(bundles: Sequence[Bundle]) -> None:
     """Check the beams of a kind, because kernels assume finite numbers."""
     for b in bundles:
+        # Kinds of other packages may return anything.
         if not isinstance(b, Bundle):
             raise TypeError(f"expected a Bundle, found {type(b).__name__}")
         numbers = (
@@ -404,6 +408,7 @@ class DeviceReader(ReadOnly, Generic[R]):
             The robot was removed.
         """
         failure = self.failure
+        # A failed table affects all devices of its kind.
         if failure is None and self._view.memory is not None:
             failure = self._view.memory.table.failure
         if not self._is_there:
@@ -430,6 +435,7 @@ class DeviceReader(ReadOnly, Generic[R]):
             The kind's code raises, or returns rows of another length.
         """
         try:
+            # A kind of another package may yield rows without end.
             rows = [tuple(row) for row in islice(self.kind.rows(reading), MAX_ROWS)]
             for row in rows:
                 if len(row) != len(self.kind.fields):
@@ -465,6 +471,7 @@ class DeviceReader(ReadOnly, Generic[R]):
         try:
             return make(self.spec, self.read())
         except Exception as error:
+            # Interfaces read in every step: one line per conversion is enough.
             if what not in self._logged:
                 self._logged.add(what)
                 text = (
@@ -548,6 +555,7 @@ class DeviceReader(ReadOnly, Generic[R]):
         except Exception as error:
             raise self._error(name, error) from error
 
+        # The journal records the columns that the command sets.
         self.write(**columns)
 
     def subscribe(self, reader: str, on: bool = True) -> None:

@@ -33,12 +33,15 @@ def expected_rows(
     """Return `Row.key` of all rows in a world with these robots and joints, by table."""
     found = {table.name: table.keys(robots, described) for table in WORLD_TABLES}
     for name, model in robots.items():
+        # The equipment of most models is in the tables above; looking up kinds is slow.
         if not model.devices:
             continue
         for device, spec in zip(
             names_of(model.equipment), model.equipment, strict=True
         ):
             kind = find_device(spec.type)
+            # Parts of the robot, such as its battery, have their rows in the tables
+            # above.
             if kind.table is not None and not kind.part:
                 found.setdefault(kind.table.name, set()).add(memory_key(name, device))
 

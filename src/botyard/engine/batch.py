@@ -1,10 +1,8 @@
-"""Many worlds as one batch: what a world has beside its bodies, and the kernel that
-advances one of them.
+"""Many worlds as one batch: data of a world besides its bodies, and its step kernel.
 
-The bodies of each world are those of a `Simulation`: the same arrays, laid out in the
-same way, and the same kernels. So the worlds of a batch give the bits of simulations.
-The kernel is called for many worlds by one call from Python
-(`botyard.native.kernels.RowsEntry`).
+The bodies of each world have the arrays, the layout and the kernels of a `Simulation`,
+so that the worlds of a batch give the same bits. One call from Python calls the kernel
+for many worlds (`botyard.native.kernels.RowsEntry`).
 """
 
 from __future__ import annotations
@@ -72,19 +70,24 @@ from botyard.numerics.elementary import cosine_sine
 F4 = NDArray[np.float32]
 
 TICK, EPISODE, MAP, SAMPLES, ROBOT_SET = range(5)
-"""Indices in `Own.counts`: steps done in this episode; number of the episode; number of
-the map; free places drawn in this episode; number of the lineup, which says the models
-of the robots.
+"""Indices in `Own.counts`.
+
+They are steps done in this episode; number of the episode; number of the map; free
+places drawn in this episode; number of the robot set.
 """
 STEPS, BEGINS, BOXES, FAILED, ONLY_MAP, FETCHES = range(6)
-"""Indices in `Own.task`: how many steps are asked for; 1: an episode begins, without a
-step, 2: and it is the next one of the world, in map 0; so many bodies, the first, are
-boxes; 1: a world has a `Fault`, written by each that has one; 1: map 0 is the only one;
-1: there are more maps than the processor's caches hold.
+"""Indices in `Own.task`.
+
+`STEPS`: number of steps. `BEGINS`: 1: start an episode, without a step; 2: start the
+next episode of the world, in map 0. `BOXES`: number of boxes, which are the first
+bodies. `FAILED`: 1: a world has a `Fault`; each world with a fault writes it.
+`ONLY_MAP`: 1: map 0 is the only one. `FETCHES`: 1: there are more maps than the
+processor's caches hold.
 """
 MAX_COORDINATE = 1e7
-"""Greatest coordinate of a body, m, as in `botyard.engine.commands`: beyond it kernels
-cannot number cells.
+"""Greatest coordinate of a body, m, as in `botyard.engine.commands`.
+
+Kernels cannot number cells beyond it.
 """
 MAX_SPEED = 1e3
 """Greatest speed limit, m/s and rad/s, as in `botyard.model.robot`."""
@@ -101,7 +104,7 @@ MAX_WHEEL_RATIO = 2.0
 
 
 class Contact(IntEnum):
-    """What stopped a robot in the last steps."""
+    """Kind of obstacle that stopped a robot in the last steps."""
 
     NONE = 0
     WALL = 1
@@ -109,7 +112,7 @@ class Contact(IntEnum):
 
 
 class Fault(IntEnum):
-    """Why a world of a batch cannot be advanced."""
+    """Reason why a world of a batch cannot be advanced."""
 
     NONE = 0
     POSE = 1
@@ -124,25 +127,24 @@ class Fault(IntEnum):
 
 
 class Own(NamedTuple):
-    """What a world of a batch has beside its bodies; m bodies, r readings in all.
+    """Data of a world of a batch besides its bodies; m bodies, r readings in all.
 
     Attributes
     ----------
     counts : (5,) int64
-        See `TICK`, `EPISODE`, `MAP`, `SAMPLES`, `LINEUP`.
+        See `TICK`, `EPISODE`, `MAP`, `SAMPLES`, `ROBOT_SET`.
     seeds : (2,) uint64
-        Seed of the world; seed of the episode (`botyard.engine.rng.episode_seed`), of
+        Seed of the world; seed of the episode (`botyard.engine.rng.episode_seed`), from
         which all draws are made.
     start : (m, 3) float64
-        Poses at which the bodies began the episode, m, m, rad.
+        Poses of the bodies at the start of the episode, m, m, rad.
     contact : (m,) int8
         `Contact` of each body in the last steps.
     other : (m,) int64
-        Number of the body that stopped it: robots are counted first, then boxes; −1:
-        none.
+        Number of the body that stopped it: robots are counted first, then boxes; −1: none.
     raw, bright : (r,) float64, (r,) int16
-        Workspace for readings, m, and laser returns. Where there is no sensor `raw` is
-        NaN.
+        Workspace for readings, m, and laser returns. `raw` is NaN in places without a
+        sensor.
     single, double : (r,) float32, (r,) float64
         Readings, m; one of both has no elements, and is not written.
     devices : (d,) int64
@@ -152,7 +154,7 @@ class Own(NamedTuple):
     fault : (1,) int64
         `Fault`.
     task : (6,) int64
-        What is to be done, see `STEPS` … `FETCHES`; the same for all worlds.
+        Task of the call, see `STEPS` … `FETCHES`; the same for all worlds.
     step : (1,) float64
         Simulated time of a step, s; the same for all worlds.
     """
@@ -174,16 +176,16 @@ class Own(NamedTuple):
 
 
 class Masses(NamedTuple):
-    """What a world of a batch has for its bodies with mass.
+    """Data of a world of a batch for its bodies with mass.
 
     Attributes
     ----------
     state : MassState
-        What a step changes of them.
+        State that a step changes.
     table : Impulses
-        Their contacts. Its room does not grow: a world that needs more has a `Fault`.
+        Contacts. Its room does not grow: a world that needs more has a `Fault`.
     row : (S,) uint8
-        All that a step hands on to the next one, in one row of bytes.
+        All values that a step passes to the next one, in one row of bytes.
     """
 
     state: MassState
@@ -197,14 +199,13 @@ class MassRoom(NamedTuple):
     Attributes
     ----------
     work : Workspace
-        Of a step.
+        Workspace of a step.
     before, before_vel : (n, 3) float64
         Poses and velocities before bodies without mass moved.
     order : (n,) int64
         Rows by `State.uid`.
     row : (S,) uint8
-        `Masses.row` before the steps: a world that has no room for its contacts is put
-        back to it.
+        `Masses.row` before the steps. A world without room for its contacts is reset to it.
     """
 
     work: Workspace
@@ -216,7 +217,7 @@ class MassRoom(NamedTuple):
 
 @inline_kernel
 def within(values: F8, row: int, low: float, high: float) -> bool:
-    """Whether all three numbers of a row are from `low` to `high`; NaN is not."""
+    """Return whether all three numbers of a row are from `low` to `high`; NaN is not."""
     a, b, c = values[row, 0], values[row, 1], values[row, 2]
     return bool(
         (a >= low) & (a <= high) & (b >= low) & (b <= high) & (c >= low) & (c <= high)
@@ -225,9 +226,7 @@ def within(values: F8, row: int, low: float, high: float) -> bool:
 
 @inline_kernel
 def is_motion(state: State, wheels: F8, i: int) -> bool:
-    """Whether limits of speeds and ramps of a body, and errors of its odometry, are in
-    range.
-    """
+    """Return whether a body's limits of motion and odometry errors are in range."""
     return (
         within(state.max_vel, i, 0.0, MAX_SPEED)
         and within(state.top_vel, i, 0.0, MAX_SPEED)
@@ -238,7 +237,8 @@ def is_motion(state: State, wheels: F8, i: int) -> bool:
         and bool(
             (wheels[i, 0] >= 1.0 / MAX_WHEEL_RATIO) & (wheels[i, 0] <= MAX_WHEEL_RATIO)
         )
-        and (wheels[i, 0] == 1.0 or state.drive[i] == 1)  # `Drive.DIFF`
+        # The literal is `Drive.DIFF`: kernels take plain numbers.
+        and (wheels[i, 0] == 1.0 or state.drive[i] == 1)
     )
 
 
@@ -246,9 +246,11 @@ def is_motion(state: State, wheels: F8, i: int) -> bool:
 def fault_of(
     state: State, wheels: F8, fans: Fans, late: Lateness, dt: float, has_masses: bool
 ) -> int:
-    """`Fault` of a world whose arrays others have written: kernels index by numbers
-    that follow from them.
+    """Return the `Fault` of a world whose arrays a caller may have written.
+
+    Kernels use numbers derived from them as indices.
     """
+    # Literals are values of `Fault`.
     fault = 0 if are_latencies(late, dt) else 8
     if not are_rates(late, dt):
         fault = 10
@@ -296,7 +298,8 @@ def fault_of(
 
 @merged_kernel
 def fault_of_masses(state: State, shapes: MassShapes, masses: Masses) -> int:
-    """`Fault` of what bodies with mass have beside that; see `fault_of`."""
+    """Return the `Fault` of the additional data of bodies with mass; see `fault_of`."""
+    # The count bounds loops over the table.
     if masses.table.size[0] < 0 or masses.table.size[0] > masses.table.key.shape[0]:
         return 5
     for i in range(state.control.shape[0]):
@@ -316,8 +319,9 @@ def fault_of_masses(state: State, shapes: MassShapes, masses: Masses) -> int:
 
 @merged_kernel
 def begin_masses(masses: Masses) -> None:
-    """Write what bodies with mass and their movers begin with, as
-    `botyard.engine.masslayout.mass_state` and `impulses` have it.
+    """Write the initial state of bodies with mass and their movers.
+
+    It is the same as of `botyard.engine.masslayout.mass_state` and `impulses`.
     """
     mass, table = masses.state, masses.table
     for i in range(mass.depth.shape[0]):
@@ -334,11 +338,13 @@ def begin_masses(masses: Masses) -> None:
 
 @merged_kernel
 def begin_episode(state: State, bodies: Bodies, bins: Bins, own: Own) -> None:
-    """Put all bodies at their starts, at rest, as they are when they are added to a
-    world; limits and errors of odometry stay as set.
+    """Put all bodies at their starts, at rest, as if they had just been added.
+
+    Limits and errors of odometry keep their values.
     """
     start, seed = own.start, episode_seed(own.seeds[0], own.counts[EPISODE])
     own.seeds[1] = seed
+    # Values of `OdometryErrorMode`: 1 `CONSTANT`, 2 `RANDOM_INIT`, 4 `PERFECT`.
     for i in range(start.shape[0]):
         start[i, 2] = wrap(start[i, 2])
         for axis in range(3):
@@ -384,9 +390,8 @@ def note_contacts(state: State, bins: Bins, own: Own) -> None:
     """Write `Own.contact` and `Own.other` after a step."""
     count, boxes = state.stall.shape[0], own.task[BOXES]
     for i in range(count):
-        if (
-            state.stall[i] == 1
-        ):  # first: to read `met` of each world costs a twentieth of its step
+        # First, because reading `met` of each world costs a twentieth of its step.
+        if state.stall[i] == 1:
             met = bins.met[i]
             if met != NO_BODY:
                 own.contact[i] = 1 if met < 0 else 2
@@ -401,8 +406,9 @@ def note_contacts(state: State, bins: Bins, own: Own) -> None:
 
 @merged_kernel
 def fetch(state: State, grid: Grid, fans: Fans, own: Own, filled: int) -> None:
-    """Begin to load what sensors will read of the grid: the cells, then, with `filled`
-    1, the walls in them. See `FETCHES`.
+    """Prefetch data of the grid that sensors will read; see `FETCHES`.
+
+    It starts with the cells. With `filled` 1 it fetches the walls in them.
     """
     for n in range(own.devices.shape[0] if own.task[FETCHES] == 1 else 0):
         first, row = fans.first[fans.kind[own.devices[n]]], fans.row[own.devices[n]]
@@ -419,19 +425,15 @@ def fetch(state: State, grid: Grid, fans: Fans, own: Own, filled: int) -> None:
 def measure(
     world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, which: int
 ) -> None:
-    """Measure with some devices, see `ALL`, and let the readings be those that can be
-    had now.
-    """
-    for b in range(
-        fans.r_max.shape[0]
-    ):  # a workspace: limits of ranges may have been written
+    """Measure with some devices, see `ALL`, and replace readings by the available ones."""
+    # A workspace, because the caller may have written limits of ranges.
+    for b in range(fans.r_max.shape[0]):
         for j in range(fans.beam_first[b], fans.beam_first[b + 1]):
             fans.beam_r_max[j] = fans.r_max[b]
 
     tick, dt, count = own.counts[TICK], own.step[0], own.devices.shape[0]
-    is_each = which != ALL or has_late_readings(
-        late, dt
-    )  # whether each device is asked if it measures in this step
+    # If any device has late readings, each one is asked whether it measures now.
+    is_each = which != ALL or has_late_readings(late, dt)
     together = 1 if is_each else max(count, 1)
     for n in range(0, count, together):
         if not is_each or measures(late.delay, late.late_due, n, which, tick, dt):
@@ -458,12 +460,13 @@ def measure(
 def end_step(
     world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, k: int, last: int
 ) -> None:
-    """Measure after step `k` of those up to `last`, where that is needed; −1: before
-    the first one.
+    """Measure after step `k` of the steps up to `last` if needed.
+
+    −1 stands for the state before the first step.
     """
     if k >= last:
         fetch(world.state, world.grid, fans, own, 1)
-    # of late readings, what is measured now can be had later
+    # Late readings that are measured now become available later.
     if k < 0 or k >= last or has_late_readings(late, own.step[0]):
         measure(
             world, fans, beams, own, late, NEW if k < 0 else ALL if k >= last else LATE
@@ -488,7 +491,7 @@ def copy_bytes(source: U1, to: U1) -> None:
 
 @merged_kernel
 def keep_places(state: State, room: MassRoom) -> None:
-    """Copy poses and velocities, before bodies without mass move."""
+    """Copy poses and velocities before bodies without mass move."""
     for i in range(room.before.shape[0]):
         for axis in range(3):
             room.before[i, axis], room.before_vel[i, axis] = (
@@ -508,9 +511,7 @@ def push(
     room: MassRoom,
     dt: float,
 ) -> bool:
-    """Move bodies with mass, after the others have moved. False when there is no room
-    for their contacts.
-    """
+    """Move bodies with mass after the others; False without room for their contacts."""
     moving = Moving(
         state.pose,
         state.vel,
@@ -548,12 +549,15 @@ def push(
 def begin_bodies(
     state: State, bodies: Bodies, bins: Bins, own: Own, late: Lateness
 ) -> bool:
-    """Begin an episode, if `Own.task` says so; whether it does. First of all, as it
-    puts right what is wrong with poses and velocities.
+    """Start an episode if `Own.task` says so; return whether it does.
+
+    This comes first, because it corrects invalid poses and velocities.
     """
     if own.task[BEGINS] == 0:
         return False
     if own.task[BEGINS] == 2:
+        # The next episode has a number known in advance, which saves the host two array
+        # writes.
         own.counts[EPISODE] += 1
         own.counts[MAP] = own.counts[SAMPLES] = 0
 
@@ -564,8 +568,9 @@ def begin_bodies(
 
 @merged_kernel
 def is_stopped(own: Own, fault: int) -> bool:
-    """Note the `Fault` of a world, or that it is in a map that is not there; whether
-    there is one.
+    """Note the `Fault` of a world; return whether there is one.
+
+    A map that does not exist is also a fault.
     """
     own.fault[0] = 9 if own.task[ONLY_MAP] == 1 and own.counts[MAP] != 0 else fault
     if own.fault[0] != 0:
@@ -575,7 +580,7 @@ def is_stopped(own: Own, fault: int) -> bool:
 
 @merged_kernel
 def begin_steps(bodies: Bodies, own: Own, begins: bool) -> None:
-    """Forget what was known of another map, and contacts of the last steps."""
+    """Reset values known for another map, and contacts of the last steps."""
     if begins or own.known[0] != own.counts[MAP]:
         own.known[0] = own.counts[MAP]
         for i in range(bodies.leeway.shape[0]):
@@ -596,12 +601,12 @@ def advance_world(
     own: Own,
     late: Lateness,
 ) -> None:
-    """Begin an episode of a world, or advance it by steps, as `Own.task` says; then
-    take all readings.
+    """Start an episode of a world, or advance it by steps, as `Own.task` says.
 
-    `state`, `bodies`, `bins`, `own`, `late`, and limits and errors of `fans` are the
-    world's own; `grid`, `beams` and workspaces its thread's. Steps are those of
-    `botyard.engine.step`. A world with a `Fault` stays as it is.
+    Then take all readings. `state`, `bodies`, `bins`, `own`, `late`, and limits and
+    errors of `fans` belong to the world; `grid`, `beams` and workspaces to the thread.
+    Steps are the steps of `botyard.engine.step`. A world with a `Fault` does not
+    change.
     """
     dt = own.step[0]
     begins = begin_bodies(state, bodies, bins, own, late)
@@ -642,10 +647,14 @@ def advance_step(
     dt: float,
     begins: bool,
 ) -> bool:
-    """A step of all bodies; where an episode begins, what follows from their poses.
-    False when there is no room for contacts.
+    """Advance all bodies by a step.
+
+    At the start of an episode, derive data from their poses instead.
+
+    Returns False without room for contacts.
     """
     keep_places(world.state, room)
+    # One call of `advance_bodies` in a loop, so that it is compiled once.
     parts = PLACE if begins else MOVE
     while True:
         advance_bodies(world, dt, own.seeds[1], own.counts[TICK], parts)
@@ -674,11 +683,10 @@ def advance_masses(
     room: MassRoom,
     late: Lateness,
 ) -> None:
-    """`advance_world` of worlds with bodies with mass; `masses` is the world's own,
-    `room` its thread's.
+    """Run `advance_world` for worlds with bodies with mass.
 
-    A kernel of its own: to hand over the arrays of masses takes a fifth of a step
-    without them.
+    `masses` belongs to the world, `room` to its thread. It is a separate kernel,
+    because passing the arrays of masses takes a fifth of a step without them.
     """
     dt = own.step[0]
     begins = begin_bodies(state, bodies, bins, own, late)
@@ -699,6 +707,8 @@ def advance_masses(
             if not begins:
                 take_commands(state, late, k == 0, own.seeds[1], own.counts[TICK], dt)
             if not advance_step(world, own, walls, shapes, masses, room, dt, begins):
+                # A world without room for its contacts returns to its state before the
+                # steps.
                 copy_bytes(room.row, masses.row)
                 own.fault[0], own.known[0], own.task[FAILED] = 7, -1, 1
                 return
@@ -723,19 +733,20 @@ def body_ahead(
     dy: float,
     best: float,
 ) -> float:
-    """How far a ray from (x, y), m, in the direction (dx, dy) gets before it meets the
-    outline of a body, at most `best`, m.
+    """Return the range of a ray to the outline of a body, m, at most `best`.
+
+    The ray starts at (x, y), m.
+
+    The direction is (dx, dy).
     """
     rx, ry, radius = pose[row, 0] - x, pose[row, 1] - y, bodies.radius[row]
     along = rx * dx + ry * dy
-    # it misses the circle around the body, points away from it, or ends before it
+    # The ray misses the circle around the body, points away from it, or ends before it.
     if abs(rx * dy - ry * dx) > radius or along < -radius or along - radius >= best:
         return best
     c, s = cosine_sine(pose[row, 2])
-    ux, uy = (
-        c * dx + s * dy,
-        c * dy - s * dx,
-    )  # in the body's frame; so is the place of the ray
+    # In the body frame, like the origin of the ray below.
+    ux, uy = c * dx + s * dy, c * dy - s * dx
     ox, oy = -c * rx - s * ry, s * rx - c * ry
     for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
         v0, v1 = bodies.vert_start[p], bodies.vert_start[p + 1]
@@ -761,11 +772,11 @@ def cast_rays(
     reach: float,
     mask: int,
 ) -> None:
-    """Ranges, m, to the nearest walls and bodies from places in a world, (k, 2) m, in
-    directions, (k,) rad; `reach` if nothing is nearer.
+    """Write ranges, m, to the nearest walls and bodies of a world.
 
-    `mask`: classes of walls and bodies that are met; `rows`, (j,): the bodies that are
-    looked at; `pose`, (n, 3), and `classes`, (n,): of all bodies.
+    Rays start at `xy`, (k, 2) m, in directions `bearings`, (k,) rad; ranges are at most
+    `reach`. `mask`: visible classes of walls and bodies; `rows`, (j,): bodies to test;
+    `pose`, (n, 3), and `classes`, (n,): of all bodies.
     """
     for k in range(bearings.shape[0]):
         c, s = cosine_sine(bearings[k])
@@ -780,7 +791,8 @@ def cast_rays(
                     bodies, pose, rows[j], xy[k, 0], xy[k, 1], dx, dy, best
                 )
 
-        ranges[k] = best + 0.0  # at a wall it may be −0
+        # Adding 0 turns the −0 of a ray that starts at a wall into 0.
+        ranges[k] = best + 0.0
 
 
 __all__ = [

@@ -38,11 +38,14 @@ class Blocks:
         size = 0
         for name, dtype, shape in fields:
             kind: np.dtype[Any] = np.dtype(dtype)
+            # NumPy views of 8-byte numbers must start at multiples of 8.
             size = -(-size // 8) * 8
             self._fields[name] = size, kind, shape
             size += kind.itemsize * math.prod(shape)
 
         size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        # NumPy aligns to 16 bytes only: allocate more, and start at the next cache
+        # line.
         room = np.zeros(count * size + ALIGNMENT, np.uint8)
         begin = -room.ctypes.data % ALIGNMENT
         self.bytes: U1 = room[begin : begin + count * size].reshape(count, size)
@@ -57,6 +60,7 @@ class Blocks:
         """Return an array of all rows, (n, …)."""
         at, kind, shape = self._fields[name]
         count, size = self.bytes.shape
+        # The strides of a contiguous row; NumPy computes them for any shape.
         steps = np.zeros((1, *shape), kind).strides[1:]
         found: NDArray[Any] = np.ndarray(
             (count, *shape), kind, self.bytes.reshape(-1).data, at, (size, *steps)

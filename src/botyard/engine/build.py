@@ -157,6 +157,7 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
             case = tuple(
                 transform_point(laser.pose, x, y) for x, y in rectangle(*laser.size)
             )
+            # A case within the outline cannot touch anything first.
             if not all(in_polygon(spec.outline, x, y) for x, y in case):
                 parts.append(case)
 
@@ -215,6 +216,7 @@ def convexity(part: Outline) -> float:
         around += atan2(cross, ax * bx + ay * by)
         left, right = left and cross >= 0.0, right and cross <= 0.0
 
+    # A star turns the same way at every corner, but more than once around.
     if abs(abs(around) - 2 * math.pi) > 1e-6:
         return 0.0
     return 1.0 if left else -1.0 if right else 0.0
@@ -228,6 +230,7 @@ def _polygon(part: Outline) -> _Polygon:
         turn=convexity(part),
         edge=tuple(1.0 / size if size > 0.0 else 0.0 for size in lengths),
         far=max(hypot(x, y) for x, y in part),
+        # The lower bound limits the number of trials along an arc for very thin bodies.
         inner=max(0.5 * min(max(xs) - min(xs), max(ys) - min(ys)), 0.01),
     )
 
@@ -567,6 +570,7 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     # edge, which depends on their number: a fixed-point iteration.
     ways = float(np.abs(segments[:, 2:] - segments[:, :2]).sum())
     least = h = max(MIN_CELL, math.sqrt(area / MAX_CELLS), ways / MAX_ENTRIES)
+    # A few rounds are enough: the edge only needs to be about right.
     for _ in range(8):
         h = max(least, math.sqrt(area / (CELLS_PER_ENTRY * (len(segments) + ways / h))))
     while h > least and _neighbours(ends, h) > MAX_ENDS_PER_CELL:

@@ -111,6 +111,7 @@ class Channels:
         elif spec != PLAIN_COMMANDS:
             self._of[name] = Channel(spec)
 
+        # A channel without properties is kept as long as commands are under way in it.
         if channel is not None and spec == PLAIN_COMMANDS and not channel.under_way:
             del self._of[name]
 
@@ -202,6 +203,7 @@ class Channels:
         ):
             return None
 
+        # Without jitter no number is drawn, which takes longer than the rest.
         draw = (
             float(draws(seed, int(state.uid[row]), COMMAND_STREAM, tick, 1)[0])
             if spec.jitter > 0.0
@@ -209,6 +211,7 @@ class Channels:
         )
         due = tick + delay_steps(spec.latency, spec.jitter, draw, dt)
         if channel.under_way:
+            # A command never overtakes an earlier one, as on an ordered connection.
             due = max(due, channel.under_way[-1].due)
             if len(channel.under_way) >= MAX_UNDER_WAY:
                 channel.under_way.pop()
@@ -324,6 +327,7 @@ def says_nothing_new(
     Such a command is not sent again, however often a program repeats it. Otherwise a
     program that commands in every step would fill the channel.
     """
+    # The command ends a force, a goal pose or a velocity from outside: it must be sent.
     if state.control[row] not in (Control.NONE, Control.MOTORS):
         return False
     wanted = {
@@ -331,6 +335,7 @@ def says_nothing_new(
         for axis, value in enumerate((command.v, command.vy, command.w))
         if value is not None
     }
+    # The latest command under way counts for each axis, then the present target.
     for sent in reversed(under_way):
         before = sent.command
         if not isinstance(before, SetVelocity):

@@ -26,6 +26,7 @@ class Clock:
     tick: int = 0
 
     def __post_init__(self) -> None:
+        # A microsecond is the resolution of the clock.
         if not 1 <= self.step_us <= 60_000_000:
             raise WorldError(
                 "a step must last between 1 µs and 60 s of simulated time, "

@@ -160,6 +160,8 @@ class SetVelocities:
             another length.
         """
         rows = np.array(self.rows)
+        # Commands of clients reach this check: rows index the state without further
+        # tests.
         fits = rows.ndim == 1 and (
             not rows.size
             or (rows.dtype.kind in "iu" and rows.min() >= 0 and rows.max() < count)
@@ -370,6 +372,7 @@ class SetLimits:
                 )
 
         if self.w is not None:
+            # SETRV also caps the rate of heading targets (pioneer-protocol §11.1).
             state.heading_speed[row] = state.max_vel[row, 2]
 
 

@@ -102,6 +102,7 @@ class Crowd:
         """Read all positions again after a step or a change of bodies."""
         engine = self._engine
         now = (engine.clock.tick, engine.rows)
+        # The mapping of rows is a new object after each change of bodies.
         if now[0] == self._of[0] and now[1] is self._of[1]:
             return
         self._of = now

@@ -156,6 +156,7 @@ class Dynamics:
             self.table.impulse[:count].tolist(),
             strict=True,
         ):
+            # Contacts without an impulse are near, but do not press.
             if normal > 0.0:
                 yield names[first], walls if feature & int(WALL_BIT) else names[second]
 
@@ -266,6 +267,7 @@ class Dynamics:
             )
             if answer <= OK:
                 break
+            # The kernel has changed nothing: double the array, and call it again.
             self._room[answer] *= 2
             self._make_room()
             if answer == MORE_TOUCHES:
@@ -344,6 +346,7 @@ def _values(spec: BodySpec) -> list[float]:
     assert own is not None
     center = own.center
     if center is None:
+        # The origin of a robot is the centre of its wheels, about which it turns.
         center = (0.0, 0.0) if spec.kinematics.drives else moments.center
     linear, angular = own.controller.linear, own.controller.angular
     return [

@@ -1,6 +1,4 @@
-"""Which map and which models of robots an episode has, and where robots are put: the
-kernels that draw it by the seeds of episodes.
-"""
+"""Kernels that draw maps, robot models and places of episodes by their seeds."""
 
 from __future__ import annotations
 
@@ -17,38 +15,40 @@ from botyard.engine.layout import F8, I4, I8, U1, U8
 PLACE_STREAM: Final = 1 << 32
 """Body number of places in the random streams."""
 MAP_STREAM: Final = (1 << 32) + 1
-"""Word that the seed of an episode is hashed with for the choice of its map."""
+"""Word that is hashed with the seed of an episode to choose its map."""
 LINEUP_STREAM: Final = (1 << 32) + 2
-"""The same for the choice of the models of its robots."""
+"""Word that is hashed with the seed of an episode to choose its robot models."""
 MAX_TRIES: Final = 200
-"""Places that are tried for a robot among the others of its world."""
+"""Number of places that are tried for a robot among the others of its world."""
 RUNS_IN_BLOCK: Final = 16
-"""Runs of free cells in a block: that many are added up one by one to find a cell."""
+"""Number of runs of free cells in a block.
+
+To find a cell, the runs of one block are summed one by one.
+"""
 MAX_RUN: Final = 255
-"""Cells in a run, and taken cells before it, at most: the most that a byte holds."""
+"""Highest number of cells in a run, and of taken cells before it: a byte's maximum."""
 
 
 class Spaces(NamedTuple):
-    """Where each of the m robots of a world may be put in a map: cells of a raster, as
-    runs of free cells in blocks of `RUNS_IN_BLOCK`.
+    """Free cells of a map's raster for each of the m robots of a world.
 
-    Cells are numbered row after row. Robots that need the same room have the same
-    blocks.
+    They are runs of free cells in blocks of `RUNS_IN_BLOCK`. Cells are numbered row by
+    row. Robots that need the same room share blocks.
 
     Attributes
     ----------
     frame : (3,) float64
         Lower left corner of the raster, m, m, and edge of a cell, m.
     columns : (1,) int64
-        Cells in a row.
+        Number of cells in a row.
     blocks : (m, 2) int64
         Robot j has the blocks blocks[j, 0] … blocks[j, 1] − 1.
     begin : (k,) int32
-        Number of the cell where each block begins.
+        Number of the first cell of each block.
     before : (k,) int32
         Number of free cells of these robots before each block.
     runs : (k, RUNS_IN_BLOCK, 2) uint8
-        How many cells are taken, and how many after these are free, again and again.
+        Number of taken cells, and number of free cells after them, alternately.
     cells : (m,) int64
         Number of free cells of each robot; not 0.
     radius : (b + m,) float64
@@ -67,8 +67,9 @@ class Spaces(NamedTuple):
 
 @inline_kernel
 def cell_of(spaces: Spaces, robot: int, number: int) -> int:
-    """The cell that has a number among the free ones of a robot: its block by
-    bisection, then run after run.
+    """Return the cell with a number among the free cells of a robot.
+
+    The block is found by bisection, then the runs of the block are summed.
     """
     low, high = spaces.blocks[robot, 0], spaces.blocks[robot, 1]
     while high - low > 1:
@@ -94,13 +95,13 @@ def cell_of(spaces: Spaces, robot: int, number: int) -> int:
 def draw_places(
     counts: I8, seeds: U8, spaces: Spaces, clearance: float, places: F8, task: I8
 ) -> None:
-    """Draw a place for each robot of a world, at least `clearance` m from circles
-    around the boxes, and around the robots before it.
+    """Draw a place for each robot of a world.
 
-    `places`, (b + m, 3) m, m, rad, has those of b boxes, and gets those of m robots.
-    Draws are functions of the seed of the world, its episode, how often places were
-    drawn in it, the robot, and the number of the draw. Where there is no room, `task`
-    says so at `FAILED`.
+    It is at least `clearance` m from circles around the boxes, and around earlier
+    robots. `places`, (b + m, 3) m, m, rad, holds the places of b boxes, and receives
+    the places of m robots. Draws are functions of the world's seed, its episode, the
+    number of drawings in it, the robot, and the number of the draw. Without room,
+    `task` at `FAILED` is set.
     """
     x0, y0, cell, columns = (
         spaces.frame[0],
@@ -116,6 +117,7 @@ def draw_places(
             seed, np.uint64(PLACE_STREAM), np.uint64(counts[SAMPLES]), np.uint64(j)
         )
         is_free = False
+        # Each try takes four draws: cell, x and y within it, and heading.
         for k in range(0, 4 * MAX_TRIES, 4):
             part = 0.5 * (symmetric(key, np.uint64(k)) + 1.0)
             at = cell_of(spaces, j, int(part * spaces.cells[j]))
@@ -143,6 +145,7 @@ def draw_places(
                 break
 
         if not is_free:
+            # Kernels cannot raise: the host repeats the draw to find the world.
             task[FAILED] = 1
 
     counts[SAMPLES] += 1
@@ -152,12 +155,11 @@ def draw_places(
 def draw_numbers(
     seeds: U8, episodes: I8, stream: int, count: int, pool: int, numbers: I8
 ) -> None:
-    """Write the numbers of the maps of episodes, (n,), of worlds with these seeds, or
-    of something else that `stream` says.
+    """Write the numbers of the maps of episodes, (n,), of worlds with these seeds.
 
-    One of `count` is drawn. With `count` 0 there is no end of them: one of `pool` is
-    drawn in the first `pool` episodes of each world, one of the next `pool` then, and
-    so on.
+    Another `stream` draws other numbers. One of `count` is drawn. With `count` 0 the
+    numbers have no end: the first `pool` episodes of each world draw from the first
+    `pool` numbers, the next episodes from the next ones, and so on.
     """
     for n in range(seeds.shape[0]):
         drawn = hashed(episode_seed(seeds[n], episodes[n]), np.uint64(stream))

@@ -26,6 +26,7 @@ def convex_hull(points: Outline) -> Outline:
 
     Uses Andrew's monotone chain (1979). Points on a line give two corners.
     """
+    # The algorithm needs sorted points; repeated ones would give edges without length.
     unique = sorted({(float(x), float(y)) for x, y in points})
     if len(unique) < 3:
         return tuple(unique)
@@ -98,6 +99,7 @@ def convex_pieces(part: Outline) -> tuple[Outline, ...]:
     The algorithm is by Hertel and Mehlhorn (1983). A polygon without area gives its two
     ends, or nothing.
     """
+    # Most outlines are convex, and need no triangles.
     if convexity(part) != 0.0:
         return (convex_hull(part),)
     corners = [(float(x), float(y)) for x, y in dict.fromkeys(part)]
@@ -106,6 +108,7 @@ def convex_pieces(part: Outline) -> tuple[Outline, ...]:
         for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True)
     )
     if area < 0.0:
+        # Ear cutting and joining assume counter-clockwise corners.
         corners.reverse()
     pieces = _triangles(corners)
     k = 0

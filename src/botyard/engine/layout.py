@@ -203,6 +203,7 @@ def allocate_state(n: int) -> tuple[State, U1]:
     offset = 0
     for name, dtype, columns in _FIELDS:
         kind: np.dtype[Any] = np.dtype(dtype)
+        # NumPy views of 8-byte numbers must start at multiples of 8.
         offset = -(-offset // 8) * 8
         shape = (n, columns) if columns else (n,)
         views[name] = (offset, kind, shape)

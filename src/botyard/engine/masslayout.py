@@ -1,16 +1,15 @@
-"""Arrays of bodies with mass: what each holds, its shape and its unit. Worlds without
-mass have none of them.
+"""Arrays of bodies with mass: contents, shapes and units.
 
-`MassState` and `Impulses` are all that a step hands on to the next one, beside `State`:
-a copy of them goes on from there, bit for bit. `MassShapes` is built when bodies or
-their masses change; `Workspace` holds nothing from one step to the next. Rows are those
-of `State`.
+Worlds without mass have none of them. `MassState` and `Impulses` are, in addition to
+`State`, the values that a step passes to the next one. A copy of them continues the
+run, bit for bit. `MassShapes` is built when bodies or their masses change. `Workspace`
+holds nothing from one step to the next. Rows are the rows of `State`.
 
 A *slot* is a body that takes part in a step: one with mass, or a *mover* (a kinematic
 body), which moves as commanded and pushes bodies with mass. Slots are in the order of
 `State.uid`, so that results do not depend on the order in which bodies were added. All
-numbers of a slot are in one row, because a contact needs all of two bodies at once; the
-names of the columns are below.
+numbers of a slot are in one row, because a contact needs all numbers of two bodies at
+once. The names of the columns are below.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ from botyard.engine.layout import F8, I1, I4, I8, U1, U2, U8, Bins, Bodies, Grid
 
 
 class MassState(NamedTuple):
-    """What a step changes of bodies with mass and of their movers; n rows.
+    """State of bodies with mass and of their movers that a step changes; n rows.
 
     Attributes
     ----------
     seen : (n, 3) float64
-        Pose after the last step, m, m, rad; NaN of bodies that are new or not solid. A
-        body that is elsewhere now was put there.
+        Pose after the last step, m, m, rad; NaN for new bodies and for bodies that are not
+        solid. A body with another pose now was moved from outside.
     depth : (n,) float64
-        Depth to which a mover overlapped what it pushed, m.
+        Depth to which a mover overlapped a pushed body, m.
     resting : (n,) int8
-        0 or 1: a body with mass is at rest. It sleeps until something touches it or
+        0 or 1: whether a body with mass is at rest. It sleeps until something touches it or
         acts on it.
     floor : (n, 3) float64
-        Friction impulses of floor or wheels in the last substep, N·s, N·s, N·m·s: the
-        next one begins with them (warm starting).
+        Friction impulses of floor or wheels in the last substep, N·s, N·s, N·m·s. The next
+        substep starts with them (warm starting).
     wrench : (n, 3) float64
-        Net force and torque in the last step, in the world's axes, N, N, N·m.
+        Net force and torque in the last step, in world axes, N, N, N·m.
     """
 
     seen: F8
@@ -50,8 +49,9 @@ class MassState(NamedTuple):
 
 
 class Impulses(NamedTuple):
-    """The contacts of the last substep, with which the next one begins (warm starting);
-    sorted, with room for m.
+    """Contacts of the last substep, with which the next one starts (warm starting).
+
+    They are sorted; there is room for m.
 
     Attributes
     ----------
@@ -60,8 +60,8 @@ class Impulses(NamedTuple):
     span : (1,) float64
         Length of that substep, s.
     key : (m, 3) uint64
-        `State.uid` of the first body and of the second, or the wall's hash; and which
-        corner on which edge, see `feature_key`.
+        `State.uid` of the first body; `State.uid` of the second body, or the wall's hash;
+        corner and edge, see `feature_key`.
     impulse : (m, 2) float64
         Along the normal and along the edge, N·s.
     """
@@ -78,15 +78,15 @@ class MassShapes(NamedTuple):
     Attributes
     ----------
     values : (n, VALUES) float64
-        `DynamicsSpec`, in the columns `MASS` …; those without mass have 0 there.
+        `DynamicsSpec`, in the columns `MASS` …; 0 for bodies without mass.
     piece_start : (n + 1,) int64
         Row i owns the convex pieces piece_start[i] … piece_start[i + 1] − 1.
     corner_start : (n_pieces + 1,) int64
         Piece p owns the corners corner_start[p] … corner_start[p + 1] − 1,
-        counter-clockwise; a flat one has two.
+        counter-clockwise; a flat piece has two.
     corners : (n_corners, 4) float64
-        In the body's frame: each corner, m, and the unit normal, outwards, of the edge
-        from it to the next one.
+        In the body frame: each corner, m, and the outward unit normal of the edge from it
+        to the next one.
     """
 
     values: F8
@@ -96,13 +96,12 @@ class MassShapes(NamedTuple):
 
 
 class Moving(NamedTuple):
-    """The arrays of `State`, `Bodies` and `Bins` that dynamics reads and writes, and
-    three more.
+    """Arrays of `State`, `Bodies` and `Bins` that dynamics uses, and three more.
 
     Attributes
     ----------
     before, before_vel : (n, 3) float64
-        Poses and velocities before the others moved.
+        Poses and velocities before the other bodies moved.
     order : (n,) int64
         Rows by `State.uid`.
     """
@@ -135,8 +134,10 @@ class Moving(NamedTuple):
 
 
 class Walls(NamedTuple):
-    """The walls of a `Grid`. `bits` are those of `seg`: by them the entries of one wall
-    in several cells are known for the same wall.
+    """Walls of a `Grid`.
+
+    `bits` are the bits of `seg`. They identify the entries of one wall in several
+    cells.
     """
 
     x0: float
@@ -152,35 +153,37 @@ class Walls(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Workspace of a step; if all but `slot_of` and `kind` are too small, the host
-    doubles them and repeats the step.
+    """Workspace of a step.
+
+    If an array except `slot_of` and `kind` is too small, the host doubles it and
+    repeats the step.
 
     Attributes
     ----------
     slot_of, kind : (n,) int64
-        Slot of each row, −1 without one; what it is in this step (`AWAKE` …).
+        Slot of each row, −1 without one; its role in this step (`AWAKE` …).
     slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
         Columns of each slot, see below; one more stands for walls, which do not move.
     bits : (p,) uint64
-        Where each slot is touched, as `State.contact`.
+        Touched sectors of each slot, as in `State.contact`.
     corners : (c, 4) float64
         As in `MassShapes`, in the world; the first two rows are for a wall.
     rank, item : (q,) float64, (q,) int64
         Keys and items of a sort.
     pair, pair_item : (r,) float64, (r,) int64
-        Pairs of slots that are near each other, sorted: number of the first times the
-        number of slots, plus number of the second.
+        Pairs of near slots, sorted: number of the first one times the number of slots, plus
+        number of the second one.
     wall, wall_id : (w, 4) float64, (w,) uint64
         Walls near each slot: end points, m; hash.
     touch, ends : (k, TOUCHES) float64, (k, 4) int64
-        Contacts; their two slots, the order in which the solver goes through contacts,
-        and in which turn each is.
+        Contacts; their two slots, the order of contacts in the solver, and the group of
+        each in that order.
     key, old_key : (k, 3) uint64
-        Keys, see `Impulses`, of these contacts and of those of the substep before.
+        Keys, see `Impulses`, of these contacts and of contacts of the previous substep.
     old : (k, 2) float64
-        Impulses of the substep before.
+        Impulses of the previous substep.
     point : (4, 4) float64
-        The contacts of two pieces, and their normal.
+        Contacts of two pieces, and their normal.
     """
 
     slot_of: I8
@@ -206,8 +209,9 @@ class Workspace(NamedTuple):
 # fmt: off
 (MASS, INERTIA, CENTER_X, CENTER_Y, REACH, FRICTION, RESTITUTION, FLOOR, TRACTION, LINEAR_DAMPING, ANGULAR_DAMPING,
  LINEAR_P, LINEAR_D, ANGULAR_P, ANGULAR_D, BY_FORCE, VALUES) = range(17)
-"""Columns of `MassShapes.values`, see `DynamicsSpec`. `REACH`: lever of floor friction,
-m; `BY_FORCE`: 1 where a controller has forces.
+"""Columns of `MassShapes.values`, see `DynamicsSpec`.
+
+`REACH`: lever of floor friction, m; `BY_FORCE`: 1 if the controller outputs forces.
 """
 
 # centre of mass, m; heading, rad, its cosine and sine; velocity of the centre of mass
@@ -246,19 +250,23 @@ m; `BY_FORCE`: 1 where a controller has forces.
 """Columns of `Workspace.slots`."""
 
 ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, AGAINST, ISLAND, COUNTED, ANCHOR, WALL_0, WALL_1, FLAGS = range(15)
-"""Columns of `Workspace.flags`: row; `AWAKE` …; first corner; `Control`; a mover that
-has moved; the substep in which a mover was jammed, or −1; contacts are wanted; the
-controller has forces; of a mover: the slot that it presses into; the slot that stands
-for its island; 1: it counts there; of an island: what it touches that cannot yield; its
-part of the list of walls.
+"""Columns of `Workspace.flags`.
+
+In order: row; `AWAKE` …; first corner; `Control`; whether a mover has moved; the
+substep in which a mover was jammed, or −1; whether contacts are requested; whether the
+controller outputs forces; for a mover, the slot that it presses into; the slot that
+represents its island; 1 if it is counted there; for an island, its contact that cannot
+yield; its part of the list of walls.
 """
 NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
-"""What a body is in a step: not solid; with mass; with mass and at rest; kinematic;
-with mass, and put back as it was out of bounds.
+"""Roles of bodies in a step.
+
+In order: not solid; with mass; with mass and at rest; kinematic; with mass, and put
+back because it was out of bounds.
 """
 
 MOTORS, FORCE, POSE, TWIST = 1, 2, 3, 4
-"""What drives a body with mass: `botyard.engine.layout.Control`."""
+"""Kinds of control of a body with mass: `botyard.engine.layout.Control`."""
 
 # normal from the first body to the second; from their centres of mass to the contact, m
 (NX, NY, AX, AY, CX, CY,
@@ -276,17 +284,19 @@ MOTORS, FORCE, POSE, TWIST = 1, 2, 3, 4
 
 OK: Final = 0
 MORE_SLOTS, MORE_CORNERS, MORE_PAIRS, MORE_WALLS, MORE_TOUCHES = 1, 2, 4, 8, 16
-"""Results of `move_masses`: which array of the workspace is too small; nothing has been
-changed then.
+"""Results of `move_masses`: the array of the workspace that is too small.
+
+Nothing has changed then.
 """
 LOST_SOME: Final = -1
-"""Result of `move_masses`: the step is done, but a body went out of bounds
-(`MAX_COORDINATE`) and was put back.
+"""Result of `move_masses`: a body went out of bounds (`MAX_COORDINATE`).
+
+The step is done, and the body was put back.
 """
 
 
 def mass_state(n: int) -> MassState:
-    """State of `n` new bodies."""
+    """Return the state of `n` new bodies."""
     return MassState(
         np.full((n, 3), np.nan),
         np.zeros(n),
@@ -297,7 +307,7 @@ def mass_state(n: int) -> MassState:
 
 
 def join_states(a: MassState, b: MassState) -> MassState:
-    """The rows of `a` followed by those of `b`."""
+    """Return the rows of `a` followed by the rows of `b`."""
     return MassState(
         np.concatenate([a.seen, b.seen]),
         np.concatenate([a.depth, b.depth]),
@@ -308,7 +318,7 @@ def join_states(a: MassState, b: MassState) -> MassState:
 
 
 def impulses(room: int) -> Impulses:
-    """An empty table with room for `room` contacts."""
+    """Return an empty table with room for `room` contacts."""
     return Impulses(
         np.zeros(1, np.int64),
         np.zeros(1),
@@ -320,9 +330,7 @@ def impulses(room: int) -> Impulses:
 def workspace(
     n: int, slots: int, corners: int, pairs: int, walls: int, touches: int
 ) -> Workspace:
-    """A workspace for `n` bodies, with room for these numbers of slots, corners, pairs,
-    walls and contacts.
-    """
+    """Return a workspace for `n` bodies, with room for slots, corners, pairs and so on."""
     return Workspace(
         slot_of=np.zeros(n, np.int64),
         kind=np.zeros(n, np.int64),
@@ -346,9 +354,7 @@ def workspace(
 
 
 def moving(state: State, bodies: Bodies, bins: Bins) -> Moving:
-    """The arrays of a world that `Moving` names, with copies of the present poses and
-    velocities.
-    """
+    """Return the arrays of a world for `Moving`, with copies of poses and velocities."""
     return Moving(
         state.pose,
         state.vel,
@@ -379,7 +385,7 @@ def moving(state: State, bodies: Bodies, bins: Bins) -> Moving:
 
 
 def walls(grid: Grid) -> Walls:
-    """The walls of a grid."""
+    """Return the walls of a grid."""
     return Walls(
         grid.x0,
         grid.y0,

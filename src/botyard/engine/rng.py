@@ -13,6 +13,7 @@ DEFAULT_SEED: Final = 1
 
 def seed_word(seed: int) -> np.uint64:
     """Return the low 64 bits of a Python integer as the seed word of kernels."""
+    # NumPy refuses Python integers beyond 64 bits and negative ones.
     return np.uint64(seed & 0xFFFF_FFFF_FFFF_FFFF)
 
 
@@ -90,6 +91,7 @@ def draws(
     for word in (uid, device, tick):
         key = _mix(key ^ (word + _GOLDEN & _WORD))
     number = np.arange(1, n + 1, dtype=np.uint64) + np.uint64(part << 32)
+    # Arrays wrap around silently; NumPy scalars would warn about the overflow.
     z = number * np.uint64(_GOLDEN) + np.full(n, key, np.uint64)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(_M1)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(_M2)

@@ -259,6 +259,7 @@ class Engine:
         if self.dynamics is not None:
             self.dynamics.forget_walls()
         self.scene = scene
+        # Boxes belong to the map: the old ones go before the new ones take their names.
         self.remove_bodies(self.box_names)
         self._add_boxes(scene)
 
@@ -297,6 +298,7 @@ class Engine:
 
             rows[spec.name] = len(rows)
 
+        # Checked before anything changes, so that a failed call adds nothing.
         _check_masses(specs)
         self.rows = rows
         self.specs += specs
@@ -629,6 +631,7 @@ class Engine:
             self.state.mask[row] = new.mask(new.returns.mask)
         if (old.dynamics is None) != (spec is None):
             self.state.control[row] = new.control
+            # The velocity belongs to the previous kind of motion.
             self.state.vel[row] = 0.0
 
         self._touch()
@@ -890,6 +893,7 @@ class Engine:
         if not self._queue:
             return
         queue, self._queue = self._queue, []
+        # Bodies, then sources, then arrival: independent of the order of service.
         queue.sort(key=lambda item: item[:3])
         self._touch()
         for _, _, _, name, command in queue:
@@ -1006,6 +1010,7 @@ class Engine:
         while n > 0:
             self._step()
             n -= 1
+            # The last step runs in full, so that sensors measure the final state.
             if n > 1 and self._is_plain():
                 self._advance_alone(n - 1)
                 n = 1
@@ -1029,6 +1034,8 @@ class Engine:
 
         self.clock.tick += 1
         self._met_at = self.clock.tick if self._notes_contacts else None
+        # Carried bodies follow before sensors measure, but after all carriers have
+        # moved.
         self._carry()
         for act in self._acts:
             act(self, dt)

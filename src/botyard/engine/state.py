@@ -223,6 +223,7 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
         )
 
     data = memoryview(state)
+    # The size is checked before the checksum, whose time grows with it.
     if len(data) > max_bytes:
         raise StateError(
             f"state: expected at most {max_bytes} bytes, found {len(data)} "
@@ -245,6 +246,7 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
             f"{len(data) - begin - CHECKSUM}"
         )
 
+    # The version decides whether the rest of the head can be decoded.
     begins = data[begin : begin + size]
     said = _decoded(begins, Begin)
     if said.version not in READS:
@@ -306,6 +308,8 @@ def read_columns(
         if n < 0 or at + size > len(data):
             raise StateError(f"state: it ends within the column {one.name}")
         values = np.frombuffer(data[at : at + size], one.dtype).reshape(n, *one.shape)
+        # Each column is checked before any is used, so that a bad state changes
+        # nothing.
         _check(one.name, values, one.column, rows[BODIES])
         found[one.name] = values
         at += size
@@ -428,6 +432,7 @@ def _check_carriers(carrier: NDArray[Any]) -> None:
         raise StateError("state: carrier: expected rows of bodies")
 
     carried = carrier[carrier != NOBODY]
+    # Chains of carriers would need several passes per step, and could be circular.
     if (carrier[carried] != NOBODY).any():
         raise StateError("state: carrier: expected that carried bodies carry nothing")
 

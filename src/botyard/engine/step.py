@@ -1,11 +1,17 @@
-"""The step, as a table of contents: this is the order in which things happen, and
-nothing else is.
+"""The step as a table of contents: the order of events in a step.
 
-1. commands (drained by `Engine.step` before it calls `advance`)  2. velocities: targets, limits, ramps  3. outlines of bodies that
-commands put elsewhere  4. bodies into bins  5. moves and collisions, stall; then those of bodies with mass (by `Dynamics`, if there are
-any)  6. odometry with its errors  7. actors: grippers, batteries, joints, by the time step  8. sensors that somebody reads, also when a
-paused world settles. 7, 8 and the clock are done by `Engine.step`. All robots have
-moved before any sensor looks (ENG-003).
+1. Commands (drained by `Engine.step` before it calls `advance`).
+2. Velocities: targets, limits, ramps.
+3. Outlines of bodies that commands have moved.
+4. Bodies into bins.
+5. Moves and collisions, stall; then moves of bodies with mass (by `Dynamics`, if there
+   are any).
+6. Odometry with its errors.
+7. Actors: grippers, batteries, joints, by the time step.
+8. Sensors with a reader, also when a paused world settles.
+
+`Engine.step` does 7, 8 and the clock. All robots have moved before any sensor measures
+(ENG-003).
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ from botyard.engine.kernels.outlines import place_outlines
 from botyard.engine.layout import World
 
 PLACE, MOVE, FOLLOW = 0, 1, 2
-"""Parts of `advance`, as bits: bins and outlines only; moves and collisions; odometry.
+"""Parts of `advance` as bits: bins and outlines only; moves and collisions; odometry.
 """
 
 
@@ -29,12 +35,13 @@ PLACE, MOVE, FOLLOW = 0, 1, 2
 def advance(
     world: World, dt: float, seed: np.uint64, tick: int, parts: int, count: int
 ) -> None:
-    """Advance all bodies by `count` steps of `dt` s. Writes `state`, `bins` and
-    `bodies.world`; allocates nothing; one thread.
+    """Advance all bodies by `count` steps of `dt` s.
 
-    `parts` is `MOVE` | `FOLLOW`, or one after the other: between them bodies with mass
-    move. With `PLACE`, only bins and outlines are computed from the poses: after bodies
-    were added, removed or put elsewhere. One kernel does all of it, because compiling
+    Writes `state`, `bins` and `bodies.world`; allocates nothing; one thread.
+
+    `parts` is `MOVE` | `FOLLOW`, or one after the other, if bodies with mass move in
+    between. With `PLACE`, only bins and outlines are computed from the poses, after
+    bodies were added, removed or moved. One kernel does all of it, because compiling
     another one would take half a second.
     """
     for k in range(count):
@@ -45,7 +52,7 @@ def advance(
 def advance_bodies(
     world: World, dt: float, seed: np.uint64, tick: int, parts: int
 ) -> None:
-    """One step of `advance`, for kernels."""
+    """Advance bodies by one step, for kernels; see `advance`."""
     state, bodies, bins = world.state, world.bodies, world.bins
     if parts & 1:
         plan_velocities(state, bodies, dt)

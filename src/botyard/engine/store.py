@@ -40,6 +40,8 @@ class StateStore:
         n = len(old.pose)
         if n + count > self._capacity:
             self._reallocate(
+                # A first call usually adds all bodies of a world: no spare room is
+                # needed.
                 n + count if n == 0 else n + max(count, n // GROWTH_DIVISOR)
             )
             for name, array in old._asdict().items():
@@ -56,6 +58,8 @@ class StateStore:
         keep = None if len(rows) <= MAX_ONE_BY_ONE else np.delete(np.arange(n), rows)
         for array in self.state:
             if keep is None:
+                # In descending order, so that the rows still to be removed keep their
+                # numbers.
                 for row in rows[::-1].tolist():
                     array[row : n - 1] = array[row + 1 : n]
             else:
@@ -94,6 +98,7 @@ class StateStore:
     def _reallocate(self, capacity: int) -> None:
         self._capacity = capacity
         self._changing = changing_bytes(capacity)
+        # One is the state, two are the buffers of snapshots.
         made = [allocate_state(capacity) for _ in range(3)]
         self._room, self._blocks = (
             [state for state, _ in made],

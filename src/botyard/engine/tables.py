@@ -200,6 +200,7 @@ class Table:
         """
         n = len(self._rows)
         if n == len(self._room["body"]):
+            # Doubling keeps the cost of an added row constant on average.
             self._reserve(2 * n)
         self._fit(n + 1)
         for name, column in self._columns.items():
@@ -323,6 +324,8 @@ class Row(Generic[K]):
 
     def detach(self) -> None:
         """Keep the last values in a table of its own, after its body was removed."""
+        # Handles of removed robots must still be readable, for example by a program's
+        # last call.
         old, number = self.table, self.number
         self.table = alone = type(old)()
         self.number = alone.add(

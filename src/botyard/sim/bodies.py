@@ -109,6 +109,7 @@ class Bodies(Core):
             # `object`.
             object.__setattr__(robot, "spec", replace(robot.spec, dynamics=spec))
 
+        # Boxes are part of the scene, which the engine has replaced.
         self._set_scene(self._engine.scene)
         self.feed.tell(Subject.MASS)
         self._note(None, SetDynamics, name, spec)
@@ -171,9 +172,11 @@ class Bodies(Core):
         The bodies of the file are boxes of the scene. Raise KeyError if one is missing.
         """
         self._check_thread()
+        # Checked before anything is added.
         for sensor in described.sensors:
             self._check_there(sensor.parent)
         self._note(None, Describe, described)
+        # Kept for saved states, which must recreate the devices.
         self.described |= described
         self._describe_again(
             {Joints.name: [joint_key(joint) for joint in described.joints]}
@@ -233,6 +236,7 @@ class Bodies(Core):
                 "or both are the same body"
             )
 
+        # Carriers cannot be carried, see `botyard.engine.state`.
         if carried := engine.carried_by(engine.rows[name]):
             raise WorldError(
                 f"{carrier} cannot carry {name}, "

@@ -51,11 +51,14 @@ def branch(
     robots = {
         body.name: body.digest for body in roster.bodies if body.start is not None
     }
+    # Checked here, because the counts are paired with robots before `restore` checks
+    # them.
     if len(head.teleports) != len(robots):
         raise StateError(
             f"state: expected {len(robots)} counts of teleports, one for each robot, "
             f"found {len(head.teleports)}"
         )
+    # A robot of the same name but another model is another robot to its clients.
     stay = {
         name
         for name, robot in sim.robots.items()
@@ -74,27 +77,32 @@ def branch(
         sim.robots[name]._teleports + 1 if name in stay else number
         for name, number in numbers
     ]
+    # The present sources stay connected, and keep their robots.
     head.claims = {
         name: list(sim.robots[name].clients) for name in robots if name in driven
     }
     head.holds = {
         name: list(sources) for name, sources in sim._holds.items() if name in there
     }
+    # Clients have set these rays; the scans that they expect must keep their form.
     configured = sorted(sim._configured.items(), key=lambda item: item[0])
     head.rays = [rays for rays in head.rays if rays.robot not in driven] + [
         Rays(name, index, b.angle0, b.step, b.count)
         for (name, index), b in configured
         if name in driven
     ]
+    # Commands of that time would surprise clients that have sent others since.
     head.queue, head.under_way = [], []
     # Readings under way were measured with the rays of that moment. The client may have
     # set other rays since.
     head.late = [one for one in head.late if one.robot not in driven]
     if scene is not None and not is_same_map(scene, sim.scene):
+        # `restore` requires the map of the state.
         sim.replace_scene(scene)
     # The join computes a new checksum for the changed head.
     restore(join(msgspec.msgpack.encode(head), [np.frombuffer(data, np.uint8)]))
     for name in stopped:
+        # After the restoration, which would overwrite queued commands.
         for command in (cmd.Stop(), *commands.get(name, ())):
             sim.submit(name, command, SOURCE)
 

@@ -41,6 +41,7 @@ class Commands(ReadOnly):
         CommandError
             A value is not a finite number, or `vy` is not 0 and the robot cannot drive sideways.
         """
+        # Zero is harmless for every robot: programs pass it to be explicit.
         if vy:
             self._check_sideways(vy)
         self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
@@ -107,5 +108,6 @@ class Commands(ReadOnly):
     def odometry_errors(self, on: bool) -> None:
         """Switch odometry errors on (in the mode of the simulation) or off (TODO-033)."""
         engine = self._robot._sim._engine
+        # "On" restores the mode with which the simulation was made.
         mode = engine.odometry_error_mode if on else OdometryErrorMode.NONE
         self.submit(cmd.SetOdometryErrors(mode, int(engine.seed_word)))

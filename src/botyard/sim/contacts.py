@@ -88,6 +88,7 @@ def edge_distance(a: F8, b: F8) -> float:
 
     The distance is 0 if two edges cross, and inf if there are none.
     """
+    # NumPy has no minimum of an empty array.
     if not len(a) or not len(b):
         return math.inf
     if _cross(a, b):
@@ -115,6 +116,7 @@ def _cross(a: F8, b: F8) -> bool:
     q, s = b[None, :, :2], b[None, :, 2:] - b[None, :, :2]
     w = q - p
     turn = r[..., 0] * s[..., 1] - r[..., 1] * s[..., 0]
+    # Parallel edges divide by zero; the condition on `turn` excludes them.
     with np.errstate(divide="ignore", invalid="ignore"):
         t = (w[..., 0] * s[..., 1] - w[..., 1] * s[..., 0]) / turn
         u = (w[..., 0] * r[..., 1] - w[..., 1] * r[..., 0]) / turn
@@ -154,6 +156,7 @@ def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
         best = found
     away = np.abs(pose[:, :2] - pose[row, :2]).max(axis=1)
     for visible in (Visible.OBSTACLE, Visible.PUSHED):
+        # Circles first: comparing outlines is expensive.
         near = (away <= radius + radius[row] + within) & (
             state.mask & int(visible) != 0
         )
@@ -183,6 +186,7 @@ def _walls(sim: Core, low: F8, high: F8) -> F8:
     )
     for special in scene.special_walls:
         if not special.returns.mask & Visible.OBSTACLE:
+            # Some walls are visible to sensors, but do not stop robots.
             near[special.first : special.last] = False
 
     walls: F8 = s[near]
@@ -208,6 +212,7 @@ def _walls(sim: Core, low: F8, high: F8) -> F8:
 def stopping(sim: Core, row: int) -> str | None:
     """Return the name of the obstacle of a stalled body; None if it is gone."""
     met = sim.engine.met(row)
+    # The engine noted the obstacle itself.
     if met is not None:
         return WALL if met == WALL_ROW else sim.engine.specs[met].name
     away, name = nearest(sim, row, TOUCH_M)
@@ -288,9 +293,11 @@ class ContactLog(Sequence[Contact]):
     def look(self, snapshot: Snapshot) -> None:
         """Add the contacts of the step that has just ended."""
         sim, stall = self._sim, snapshot.state.stall
+        # A reset or a restored state breaks the comparison with the previous step.
         if sim.feed.last(Subject.TIME) != self._revision:
             self._go_back(snapshot.time)
         pressed = pressing(sim)
+        # In most steps of most worlds nothing touches.
         if not pressed and not stall.any():
             self._touched.clear()
             return
@@ -305,6 +312,7 @@ class ContactLog(Sequence[Contact]):
             if others:
                 self._touched[name] = others
             for other in others:
+                # A lasting contact is one entry.
                 if other not in before.get(name, ()):
                     self.total += 1
                     pose = Pose(*snapshot.state.pose[row].tolist())
@@ -343,6 +351,7 @@ class ContactLog(Sequence[Contact]):
         return len(self._entries)
 
     def __iter__(self) -> Iterator[Contact]:
+        # A copy: a step during the iteration may add entries.
         return iter(tuple(self._entries))
 
     def __repr__(self) -> str:

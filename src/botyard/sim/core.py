@@ -95,6 +95,7 @@ class Member(ReadOnly):
         Later uses of the handle raise an error, also if another robot gets the same
         name.
         """
+        # Sensors and commands of the robot share this reference.
         vars(self)["_sim"] = _Removed(self.name)
 
 
@@ -147,6 +148,7 @@ class Core(ReadOnly):
         self._set_scene(scene)
         vars(self)["sensor_noise"] = sensor_noise
         self.range_step = range_step
+        # Until a run loop sets them, real and simulated time are equal.
         step = engine.clock.dt
         self.timing = Timing(sim=step, real=step, last=step)
         self._engine = engine
@@ -170,6 +172,7 @@ class Core(ReadOnly):
         self._journal = Journal()
         for table in engine.tables.values():
             self._watch(table)
+        # Tables of optional devices appear later.
         engine.on_table = self._watch
 
     @property
@@ -203,6 +206,7 @@ class Core(ReadOnly):
 
     def _time_of(self, tick: int) -> float:
         """Return the simulated time after `tick` steps, s."""
+        # From the integer count, so that times do not drift.
         return tick * self._engine.clock.step_us / 1e6
 
     @property
@@ -290,6 +294,7 @@ class Core(ReadOnly):
             if isinstance(command, cmd.EnableMotors):
                 if name in self._robots:
                     self._robots[name]._is_left_off = False
+            # Clients compare the count to notice placements.
             elif name in self._robots:
                 self._robots[name]._teleports += 1
             else:
@@ -340,11 +345,13 @@ class Core(ReadOnly):
         self._check_thread()
         self._check_there(name)
         command = cmd.Hold(arguments.flag(on, "on"))
+        # A source holds a body at most once.
         holders = [one for one in self._holds.pop(name, ()) if one != source]
         if on:
             holders.append(source)
         if holders:
             self._holds[name] = holders
+        # The body is released only when the last source lets go.
         self._engine.submit(name, cmd.Hold(bool(holders)), _HOLDING)
         self._note(source, Submit, name, command)
 

@@ -194,12 +194,14 @@ class Episodes:
         self.begun += 1
         for column in plan.zero:
             column.fill(0)
+        # An episode starts with motors on, like a new robot.
         state.motors.fill(1)
         for name in held:
             state.held[engine.rows[name]] = 1
         state.pose[...] = plan.starts
         if poses is not None:
             state.pose[plan.robots] = poses
+        # All odometry is perfect: one copy instead of two and an index.
         if len(plan.perfect) == len(state.pose):
             state.odom[...] = state.pose
         else:
@@ -220,7 +222,9 @@ class Episodes:
             engine.dynamics.begin_episode()
 
         for row, mode in plan.drawn:
+            # Constant and initial errors are drawn once per episode.
             set_error_mode(state, row, mode, int(seed_word(seed)))
+        # Displacements of the last step belong to the previous episode.
         engine.bins.reach.fill(0.0)
         # A waiting command makes the engine publish all columns, not only the columns
         # that a step writes.
@@ -237,6 +241,7 @@ def episode_seed(world: int, number: int) -> int:
     It is `botyard.engine.rng.episode_seeds` for one episode in plain numbers, because
     NumPy takes 40 µs for arrays of one element.
     """
+    # A new simulation is its own episode 0.
     if number == 0:
         return world
     return _mix(_mix(world + _GOLDEN & _WORD) ^ (number + _GOLDEN & _WORD))
@@ -253,6 +258,7 @@ def checked_poses(poses: ArrayLike, count: int) -> F8:
         They are not finite, out of bounds or of another shape.
     """
     given: F8
+    # The usual case of learning: no conversion and no copy.
     if type(poses) is np.ndarray and poses.dtype.char == "d":
         given = poses
     else:
@@ -343,6 +349,7 @@ def _plan_of(
             [starts[spec.name] for spec in engine.specs] or np.zeros((0, 3)),
             len(engine.specs),
         ),
+        # A slice copies faster than an index array.
         robots=slice(first, first + len(rows))
         if rows == list(range(first, first + len(rows)))
         else np.array(rows),
@@ -371,6 +378,7 @@ def _joined(columns: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
     found: list[NDArray[Any]] = []
     begin = end = 0
     block: NDArray[Any] | None = None
+    # By address, so that adjacent columns follow each other.
     for column in sorted(columns, key=lambda one: one.ctypes.data):
         base = column.base
         if not (
@@ -399,6 +407,7 @@ def _check_supported(engine: Engine) -> None:
     """Refuse worlds whose devices remember more than poses of bodies."""
     found = []
     if (engine.state.carrier != NOBODY).any():
+        # A start has poses only: it could not attach bodies again.
         found.append("bodies that are carried")
     if (engine.table(Batteries).capacity > 0.0).any():
         found.append("batteries that drain")

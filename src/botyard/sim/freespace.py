@@ -167,8 +167,10 @@ class Around:
     def __init__(
         self, scene: Scene, grid: Grid, near: Pose, radius: float, reach: float
     ) -> None:
+        # The square floor then has at most `MAX_CELLS` cells.
         cell = max(CELL_M, 2.0 * reach / math.sqrt(MAX_CELLS))
         edge = math.ceil(2.0 * reach / cell)
+        # A square around the place, without a margin
         self._frame = _Frame(
             near.x - reach, near.y - reach, cell, edge, edge, 0, 0, 0, 0
         )
@@ -203,6 +205,7 @@ def spaces_of(
     ArgumentError
         There is no room for a robot.
     """
+    # Robots of the same radius share their free space.
     different = list(dict.fromkeys(radii))
     found, (x0, y0, cell, columns) = _cells(
         scene, grid, different, clearance, reachable
@@ -211,6 +214,7 @@ def spaces_of(
     blocks: dict[float, tuple[int, int]] = {}
     parts: list[tuple[I4, I4, U1]] = []
     for radius, cells in spaces.items():
+        # Kernels require at least one free cell per robot.
         if not len(cells):
             raise ArgumentError(
                 f'no place in the map "{scene.name}" is '
@@ -255,6 +259,7 @@ def _frame_of(scene: Scene, clearance: float) -> _Frame:
     cell = max(
         CELL_M,
         math.sqrt(width * height / MAX_CELLS),
+        # Long thin maps: neither side may have more cells than that.
         width / MAX_CELLS,
         height / MAX_CELLS,
     )
@@ -350,6 +355,7 @@ def _places(
     there: NDArray[np.bool_]
     passable = _far_from_walls(grid, frame, solid, stride)
     home = scene.start if reachable else None
+    # Robots could leave the bounds, or need the space outside.
     if frame.is_cut and (
         _leads_out(passable)
         or not passable.any()
@@ -357,6 +363,7 @@ def _places(
     ):
         return None
 
+    # Half a diagonal is added, because every place in a free cell must be free.
     free = (
         _far_from_walls(
             grid, frame, solid, radius + clearance + frame.cell * math.sqrt(0.5)
@@ -423,6 +430,7 @@ def _region(
     """
     sizes = np.bincount(labels[free], minlength=int(labels.max()) + 1)
     at_home = 0 if home is None else _label_at(home, frame, labels, stride)
+    # The home's region must also have room for starts.
     if at_home and sizes[at_home]:
         return at_home
     within = labels[frame.bounds]
@@ -452,6 +460,7 @@ def _label_at(home: Pose, frame: _Frame, labels: I4, stride: float) -> int:
     )
     away = np.square(rows - y)[:, None] + np.square(columns - x)
     there = labels[np.ix_(rows, columns)]
+    # Cells in no region do not count.
     away[there == 0] = math.inf
     if not away.size or not away.min() <= reach * reach:
         return 0

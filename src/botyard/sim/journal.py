@@ -129,6 +129,7 @@ class SubmitEach(Change):
         Raise CommandError if an axis has fewer or more numbers than names, or one is
         not finite.
         """
+        # Entries are also read from files, which may be damaged.
         if not len(self.names) == len(self.v) == len(self.w) == len(self.vy):
             raise CommandError(
                 f"velocities: expected {len(self.names)} of each axis, as many as names"

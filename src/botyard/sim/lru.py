@@ -21,6 +21,7 @@ class Recent(Generic[K, V]):
         value = self._values.pop(key) if key in self._values else make()
         # A dictionary keeps the order of insertion, so the key used last stands last.
         self._values[key] = value
+        # One value was added at most, so that one removal is enough.
         if len(self._values) > self._most:
             del self._values[next(iter(self._values))]
         return value

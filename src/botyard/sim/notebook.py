@@ -24,6 +24,7 @@ def page(
     parts = [f"<p><b>{escape(title)}</b></p>"]
     if picture:
         parts.append(
+            # A data URL: notebooks have no folder for pictures.
             f'<img style="max-width:100%" src="data:image/png;base64,{b64encode(picture).decode()}">'
         )
 
@@ -35,6 +36,7 @@ def page(
             + "</table>"
         )
 
+    # Notebooks keep their output: thousands of rows would make their files huge.
     if len(rows) > MAX_ROWS:
         parts.append(f"<p>and {len(rows) - MAX_ROWS} more</p>")
     return "".join(parts)
@@ -49,6 +51,7 @@ def _row(tag: str, cells: Iterable[object]) -> str:
 
 
 def _text(value: object) -> str:
+    # The option z shows −0.000 as 0.000.
     return f"{value:z.3f}" if isinstance(value, float) else str(value)
 
 

@@ -91,10 +91,12 @@ def spread(spec: RobotSpec, given: Mapping[str, Any]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     sensors = sensors_of(spec)
     for name, value in given.items():
+        # A blank cannot occur in the name of a parameter.
         base, _, sensor = name.partition(" ")
         arguments.one_of(
             base, "parameter", (*COLUMNS, *COMMANDS, "wheel_ratio", *BEAMS, *DELAYS)
         )
+        # Parameters of the robot itself have no sensor.
         if base not in BEAMS and base not in DELAYS:
             found[name] = _numbers(
                 name, value, 3 if base in COLUMNS or base == "command_scale" else 1
@@ -104,6 +106,7 @@ def spread(spec: RobotSpec, given: Mapping[str, Any]) -> dict[str, list[float]]:
         if sensor:
             arguments.one_of(sensor, f"sensor of {base}", sensors)
         for key, one in sensors.items():
+            # Without a name the value applies to all sensors.
             if sensor in ("", key):
                 found[f"{base} {key}"] = _numbers(
                     name, value, len(_bundles(one)) if base in BEAMS else 1
@@ -160,10 +163,12 @@ def check(spec: RobotSpec, values: Values) -> None:
             check_latency(key, delay.latency, delay.jitter)
             check_rate(key, delay.rate, "range_rate")
     except ModelError as error:
+        # The checks of specs raise ModelError, but here a program's argument is wrong.
         raise ArgumentError(str(error)) from None
 
     for key, sensor in sensors_of(spec).items():
         bundles = _bundles(sensor)
+        # A new lower limit may conflict with the model's upper one.
         least = values.get(f"range_min {key}", [b.r_min for b in bundles])
         most = values.get(f"range_max {key}", [b.r_max for b in bundles])
         if any(a > b for a, b in zip(least, most, strict=True)):
@@ -200,6 +205,7 @@ def apply(sim: Core, robot: Equipped, values: Values) -> None:
     for name, (column, _, _) in COLUMNS.items():
         if name in values:
             getattr(engine.state, column)[row] = values[name]
+            # The column does not change in steps, so that snapshots would miss it.
             engine._touch()
 
     new = {
@@ -209,6 +215,7 @@ def apply(sim: Core, robot: Equipped, values: Values) -> None:
         return
     own = sim._parameters.setdefault(robot.name, {})
     own.update(new)
+    # Only changed parts are set again, because configuring a sensor rebuilds arrays.
     if any(name in COMMANDS for name in new):
         engine.set_channel(robot.name, command_spec(robot.spec, own))
     if "wheel_ratio" in new:
@@ -237,6 +244,7 @@ def restore(
 ) -> None:
     """Restore parameters of a saved state, and reset all other robots to their models."""
     for name, robot in robots.items():
+        # Robots without own parameters still have their models' values.
         if sim._parameters.pop(name, None):
             sim._engine.set_channel(name, robot.spec.commands)
             sim._engine.bodies.wheels[sim._engine.rows[name], 0] = (

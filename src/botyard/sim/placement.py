@@ -65,10 +65,12 @@ class _Grid:
             else:
                 break
 
+        # Last: a robot there could not reach the others.
         yield from self._divided
 
     def _is_reached(self, place: Pose) -> bool:
         grid, near, radius = self.of
+        # Without walls every place is reachable.
         if place == near or (
             not len(self._scene.segments) and not len(self._scene.points)
         ):
@@ -82,7 +84,10 @@ class _Grid:
                 self._reach *= 2.0
             self._around = Around(self._scene, grid, near, radius, self._reach)
 
+        # Both are looked up again, because a larger square has new numbers of regions.
         region, home = self._around.region(place), self._around.region(self._home)
+        # The robot does not fit at `near`: the first place where it does becomes the
+        # home.
         if region and not home:
             self._home, home = place, region
         return region != 0 and region == home
@@ -144,6 +149,7 @@ class FreePlaces:
         is_free = self._engine.trial(self._body)
         found: list[Pose] = []
         while len(found) < count and (place := next(self._places, None)) is not None:
+            # Grid places are a metre apart, which is too near for large robots.
             crowded = not self.is_exact and any(
                 distance(place, p) < self._apart for p in self._given
             )
@@ -176,6 +182,7 @@ def places_back(
         Place of each body, by name.
     """
     going = robots.keys() | boxes.keys()
+    # Ghosts and carried bodies take up no room.
     solid = engine.state.mask != 0
     is_staying = solid.copy()
     is_staying[[engine.rows[name] for name in going]] = False
@@ -201,6 +208,7 @@ def places_back(
 
     def is_clear(row: int, pose: Pose) -> bool:
         for other, where in near(pose):
+            # The circles are a cheap test before the outlines.
             if distance(pose, where) <= radius[row] + radius[other] and any(
                 overlaps(a, b)
                 for a in outline(row, pose)
@@ -210,6 +218,7 @@ def places_back(
 
         return True
 
+    # Bodies that stay come first, then boxes, because their places are fixed.
     for row in np.flatnonzero(is_staying).tolist():
         take(row, Pose(*engine.state.pose[row].tolist()))
     found = dict(boxes)
@@ -225,6 +234,7 @@ def places_back(
             )
             is_free = engine.trial(spec, without=going)
             inner = _inner_radius(spec)
+            # Robots that share a start continue the same search.
             if (start, inner) not in grids:
                 grids[start, inner] = iter(_grid_around(engine, start, inner))
             found[name] = next(

@@ -48,6 +48,7 @@ def doubtful_places(
     outside: set[str] = set()
     if bounds is not None:
         xy, limits = engine.state.pose[rows, :2], np.array(bounds)
+        # Signed distance from the rectangle of the map, the larger of both axes
         beyond = (
             np.maximum(limits[:2] - xy, xy - limits[2:]).max(axis=1, initial=-math.inf)
             > FAR_OUTSIDE
@@ -58,6 +59,7 @@ def doubtful_places(
         (stuck, "touches something at its start: it may not be able to move"),
         (outside, f"starts more than {FAR_OUTSIDE:g} m outside of the map"),
     ):
+        # Sorted, so that the same world gives the same warnings.
         for name in sorted(doubtful)[:MAX_WARNED_ROBOTS]:
             x, y, _ = engine.state.pose[engine.rows[name]].tolist()
             yield f"robot {name} at x={x:zg} m, y={y:zg} m {what}"

@@ -180,9 +180,11 @@ class Population(Bodies, ABC, Generic[R]):
         spec = _equipped(model, lasers)
         starts = arguments.poses(poses)
         for start in starts:
+            # All arguments are checked before the first change.
             cmd.check_pose(start)
         if names is None:
             names = self._unique_names(spec.name, len(starts))
+        # A text is also a sequence: of one-letter names.
         elif isinstance(names, str) or len(names) != len(starts):
             n = arguments.found(names) if isinstance(names, str) else len(names)
             raise WorldError(
@@ -205,6 +207,7 @@ class Population(Bodies, ABC, Generic[R]):
             )
 
         self._check_thread()
+        # Handles of sensors note their rays; the entry below covers them.
         with self._journal:
             robots = self._put_in(spec, names, starts)
         self._note(None, AddRobots, spec, tuple(names), tuple(starts))
@@ -213,6 +216,7 @@ class Population(Bodies, ABC, Generic[R]):
                 for robot in robots:
                     self._set_controller(robot, controller, controller_options)
             except BaseException:
+                # A wrong controller leaves no robots behind.
                 self.remove_robots(names)
                 raise
 
@@ -261,6 +265,7 @@ class Population(Bodies, ABC, Generic[R]):
             A KeyError: a robot does not exist. None is removed then.
         """
         self._check_thread()
+        # A text is also a sequence: of one-letter names.
         if isinstance(names, str):
             raise arguments.unknown([names], self._robots, "robot")
         for name in names:
@@ -277,7 +282,9 @@ class Population(Bodies, ABC, Generic[R]):
             robot = self._robots.pop(name, None)
             self._unserved.discard(name)
             if robot is not None:
+                # After the engine, which must still find the robot's devices.
                 robot._leave()
+            # Its sensors are gone, so that `end` could not unsubscribe.
             self._programs.drop(name)
 
         self.feed.tell(Subject.BODIES, Subject.CLAIMS)
@@ -357,6 +364,7 @@ class Population(Bodies, ABC, Generic[R]):
         check_extent(corners, "points")
         if len(corners) < 2:
             raise ArgumentError(f"points: expected at least two, found {len(corners)}")
+        # Movable objects stay where they are now, not where the map has them.
         scene, state, rows = self.scene, self.snapshot.state, self.snapshot.rows
         segments = np.concatenate(
             [scene.segments, np.column_stack((corners[:-1], corners[1:]))]
@@ -441,6 +449,7 @@ class Population(Bodies, ABC, Generic[R]):
         n = 1
         while len(names) < count:
             end = "" if n == 1 else f"_{n:03d}"
+            # The number must fit into the limit of names.
             name = base[: MAX_NAME - len(end)] + end
             if name not in self._engine.rows:
                 names.append(name)
@@ -636,6 +645,7 @@ class Population(Bodies, ABC, Generic[R]):
         x0, y0, x1, y1 = _bounds(self.scene) or (-10.0, -10.0, 10.0, 10.0)
         if min(x1 - x0, y1 - y0) <= 2.0 * spec.radius:
             x0, y0, x1, y1 = x0 - AROUND_M, y0 - AROUND_M, x1 + AROUND_M, y1 + AROUND_M
+        # A text as seed is hashed with SHA-512: the same on every machine.
         draw = random.Random(f"{self.seed} start {index}")
         is_free = self._engine.trial(on_trial(spec))
         for _ in range(10_000):

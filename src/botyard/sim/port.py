@@ -94,17 +94,20 @@ class Port:
         on, unless another client than this session has switched them off.
         """
         robot = self._robot
+        # The session has not claimed the robot, or has already released it.
         if self._source not in robot._claims:
             return
         robot.release(self._source)
         for laser in robot.lasers:
             laser.restore()
+        # Another session may still drive the robot.
         if not robot._claims:
             on = robot.name in robot._sim._programs.driving and (
                 robot.motors_on or self._has_switched_off
             )
             for command in (cmd.Halt(), cmd.EnableMotors(on), cmd.SetOdometry()):
                 self.submit(command)
+            # A controller or client that takes over may then enable the motors again.
             robot._is_left_off = not on and (robot.motors_on or self._has_switched_off)
             self.reset_limits()
 
@@ -181,6 +184,7 @@ class Port:
 
         Raise CommandError if too many bodies are there.
         """
+        # A turn in place cannot crowd other bodies.
         if axis < 2:
             x, y = self._robot._sim.crowd.place(self.name)
             self._robot._sim.crowd.enter(
@@ -213,6 +217,7 @@ class Port:
     def report_bits(self) -> Mapping[str, int]:
         """Return bits that devices set in the standard information packet, by field."""
         bits: dict[str, int] = {}
+        # Devices of a robot never change: look up their kinds once.
         if self._reporting is None:
             self._reporting = [
                 (reader, partial(_bits, pioneer))
@@ -223,6 +228,7 @@ class Port:
 
         for reader, make in self._reporting:
             for name, value in (reader.shown("pioneer.report", make) or {}).items():
+                # Several devices may share a field, such as FLAGS.
                 bits[name] = bits.get(name, 0) | value
 
         return bits

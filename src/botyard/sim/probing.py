@@ -51,6 +51,7 @@ class _Taken:
 
     def is_free(self, x: float, y: float, radius: float) -> bool:
         """Return whether a circle overlaps no occupied circle."""
+        # Cells are at least as large as two circles: nine cells hold all neighbours.
         i, j = self._cell(x, y)
         for a in (i - 1, i, i + 1):
             for b in (j - 1, j, j + 1):
@@ -83,6 +84,7 @@ class Probe:
 
     def _space(self, radius: float, clearance: float, reachable: bool) -> FreeSpace:
         grid = self._sim.engine.grid
+        # A new map makes all cached free space invalid.
         if self._map is not grid:
             self._spaces.clear()
             self._map = grid
@@ -115,9 +117,11 @@ class Probe:
             state.mask.tolist(),
             strict=True,
         ):
+            # Ghosts and carried bodies take up no room of their own.
             if mask & int(Visible.OBSTACLE):
                 taken.add(x, y, r + clearance)
 
+        # Kernels take the low 64 bits of any seed.
         seed: U8 = np.array([self._sim.seed & 0xFFFF_FFFF_FFFF_FFFF], np.uint64)
         found: list[tuple[float, float, float]] = []
         turn = vain = 0
@@ -143,11 +147,13 @@ class Probe:
                 (math.pi - 2.0 * math.pi * drawn[3]).tolist(),
                 strict=True,
             ):
+                # Drawn places are uniform in free space; this also keeps them apart.
                 if len(found) < n and taken.is_free(px, py, radius):
                     taken.add(px, py, radius + clearance)
                     found.append((px, py, th))
 
             turn += 1
+            # Rounds with rare successes continue; only hopeless ones end the search.
             vain = 0 if (len(found) - before) * VAIN_SHARE > count else vain + 1
 
         if len(found) < n:
@@ -195,6 +201,7 @@ class Probe:
 
         ranges = np.empty(len(places))
         engine, state = self._sim.engine, self._sim.engine.state
+        # Rays hit boxes, which belong to the map, but not robots.
         rows = np.array(
             [engine.rows[name] for name in self._sim.box_names if boxes], np.int64
         )

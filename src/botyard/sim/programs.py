@@ -34,6 +34,7 @@ class Programs:
     @property
     def driving(self) -> dict[str, tuple[Program, Act]]:
         """Programs that drive robots, with their functions, by name of the robot."""
+        # The usual case needs no copy of the mapping.
         if not self._crashed:
             return self.all
         return {
@@ -56,7 +57,9 @@ class Programs:
         during the calls, for example with its robot, does not run any more.
         """
         self._taken_off.clear()
+        # A copy, because a program may add or remove functions during the calls.
         for act in tuple(self.acts):
+            # The first test is fast, and nearly always enough.
             if not self._taken_off or act not in self._taken_off:
                 act()
 
@@ -82,6 +85,7 @@ class Programs:
         Does nothing for a robot without a program.
         """
         _, act = self.all.get(robot, (None, None))
+        # Functions of the user have no such method.
         rest = getattr(getattr(act, "__self__", None), "rest", None)
         if rest is not None:
             rest()
@@ -131,6 +135,7 @@ class Programs:
     def arrange(self, robots: Sequence[str]) -> None:
         """Call the programs of all robots in this order, after the user's functions."""
         self.all = {robot: self.all[robot] for robot in robots}
+        # A list, because callables need not be hashable.
         mine = [act for _, act in self.all.values()]
         acts = [act for _, act in self.driving.values()]
         self.acts = [act for act in self.acts if act not in mine] + acts

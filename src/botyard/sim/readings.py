@@ -31,6 +31,7 @@ MAX_RAYS = 100_000
 def _delay(robot: Member, key: Hashable, spec: LaserSpec | SonarSpec) -> None:
     """Apply the latency and the rate of the model to the readings."""
     delay = Delay.of(spec)
+    # A sensor without delay must stay free of charge for worlds without latency.
     if delay != Delay():
         robot._sim._devices.delay(key, delay)
 
@@ -47,6 +48,7 @@ class Laser(ReadOnly):
     """Model of the laser with its mount pose."""
 
     def __init__(self, robot: Member, index: int) -> None:
+        # The class is read-only for users: set attributes in the dictionary.
         vars(self)["spec"] = robot.spec.lasers[index]
         self.index = index
         self._robot = robot
@@ -116,6 +118,7 @@ class Laser(ReadOnly):
         self._robot._sim._note(
             None, SetRays, self._robot.name, self.index, (angle_min, increment, count)
         )
+        # Start from the model, so that only the rays differ from it.
         fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
         self._configure(replace(fresh, angle0=angle_min, step=increment, count=count))
         self._robot._sim._configured[self._robot.name, self.index] = self._bundle
@@ -142,7 +145,10 @@ class Laser(ReadOnly):
         """
         scan = self.view()
         return replace(
-            scan, ranges=scan.ranges.copy(), intensities=scan.intensities.copy()
+            # The views are overwritten two steps later.
+            scan,
+            ranges=scan.ranges.copy(),
+            intensities=scan.intensities.copy(),
         )
 
     def view(self) -> LaserScan:

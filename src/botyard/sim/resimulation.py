@@ -39,6 +39,7 @@ def resimulate(sim: Simulation, entries: Iterable[Entry], ticks: int) -> Iterato
     """
     for entry in entries:
         yield from _up_to(sim, entry.tick)
+        # Changes without a source of their own get the source of the entry.
         with acting(entry.source):
             apply(entry.change, sim, entry.source)
 
@@ -46,6 +47,7 @@ def resimulate(sim: Simulation, entries: Iterable[Entry], ticks: int) -> Iterato
 
 
 def _up_to(sim: Simulation, tick: int) -> Iterator[int]:
+    # Steps cannot be undone.
     if sim.tick > tick:
         raise StateError(
             f"journal: the next change belongs to tick {tick}, but {sim.tick} steps "
@@ -171,7 +173,9 @@ def _(change: journal.Settle, sim: Simulation, source: str) -> None:
 
 @apply.register
 def _(change: journal.Restore, sim: Simulation, source: str) -> None:
+    # The state refers to models by digest only.
     sim.know(change.described)
+    # The journal holds the commands of programs; running them would double these.
     sim.restore(change.state, programs=False)
 
 

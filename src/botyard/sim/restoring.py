@@ -125,6 +125,7 @@ def restore(
             "state: its number of contacts does not match its bodies with mass"
         )
 
+    # All checks come before the first change, so that a bad state changes nothing.
     found = read_columns(sim.engine, data, rows, masses=masses, tables=tables)
     queue = [_command(q, len(roster.bodies)) for q in head.queue]
     under_way = _under_way(head, len(roster.bodies))
@@ -170,10 +171,12 @@ def restore(
     for key, readings in _late_readings(head).items():
         sim._devices.resume(key, readings)
     sim._unserved = set(roster.unserved)
+    # A hold without a source would never end.
     sim._holds = {
         name: list(sources) for name, sources in head.holds.items() if sources
     }
     if employ is None:
+        # Without `employ` no code that the state names may run.
         head.controllers.clear()
     _employ(sim, head.controllers, employ)
     engine.resumed()
@@ -219,11 +222,13 @@ def _tables(sim: Population[Any], roster: Roster) -> list[Table]:
     """
     here = sim.engine.tables
     found = [table for table in here.values() if not table.optional]
+    # Kinds of devices of installed packages, whose tables may not exist yet.
     kinds = {
         device.table.name: device.table
         for device in loaded_devices()
         if device.table is not None
     }
+    # By name, like the engine's optional tables.
     for name in sorted(set(roster.keys) - {table.name for table in found}):
         kind = type(here[name]) if name in here else kinds.get(name)
         if kind is None:
@@ -253,6 +258,7 @@ def _check_roster(
         if body.start is not None
     }
     new = len(robots.keys() - sim.robots.keys())
+    # Existing robots cost nothing; the budget bounds new ones.
     if new > budget.robots:
         raise StateError(
             f"state: expected at most {budget.robots} robots that are not in this "
@@ -287,6 +293,7 @@ def _check_rows(
     always = {table.name for table in sim.engine.tables.values() if not table.optional}
     if not wanted.keys() - always == roster.keys.keys() - always:
         raise StateError("state: its tables do not match the devices of its robots")
+    # Joints whose bodies were removed have no rows any more.
     fewer = {table.name for table in WORLD_TABLES if table.may_lack_rows}
     for table, rows in wanted.items():
         keys = roster.keys.get(table, [])
@@ -368,6 +375,7 @@ def _check_late(head: Head, robots: Mapping[str, RobotSpec | BoxObject]) -> None
             and one.kind == "laser"
             and 0 <= one.index < len(model.lasers)
         ):
+            # A client may have set another number of rays.
             count = rays.get((one.robot, one.index), model.lasers[one.index].samples)
 
         if (
@@ -391,6 +399,7 @@ def _check_late(head: Head, robots: Mapping[str, RobotSpec | BoxObject]) -> None
                 "time"
             )
 
+        # Readings of a device must be in order of time.
         last[key] = one.tick, one.due
 
 
@@ -447,6 +456,7 @@ def _find_models(
             continue
         kind = BoxObject if body.start is None else RobotSpec
         one = known.objects.get(body.digest)
+        # A model of this name may be installed, although the world has not used it.
         if one is None and kind is RobotSpec:
             try:
                 spec = find_robot(body.model)
@@ -454,6 +464,7 @@ def _find_models(
             except BotyardError:
                 one = None
 
+        # A digest of a box cannot stand for a robot.
         if not isinstance(one, kind):
             what = "box" if kind is BoxObject else "robot model"
             raise StateError(
@@ -499,6 +510,7 @@ def _arrange_bodies(
             for body, is_known in zip(roster.bodies, there, strict=True)
             if is_known
         }
+        # Removed first, because a new body may have the name of an old one.
         sim._take_out([name for name in engine.rows if name not in stays])
         # Adding many at once is much faster than one by one.
         missing: dict[bytes, list[Body]] = {}
@@ -522,6 +534,7 @@ def _arrange_bodies(
                     ]
                 )
 
+        # The columns of the state follow the order of its bodies.
         engine.arrange([engine.rows[body.name] for body in roster.bodies])
         order = [body for body in roster.bodies if body.start is None]
         sim._set_boxes(
@@ -599,6 +612,7 @@ def _employ(
                 employ(sim.robots[c.robot], program)
 
             owner = getattr(sim._programs.driving[c.robot][1], "__self__", None)
+            # Errors of a controller with a bad state must not end as other exceptions.
             assert isinstance(owner, Saveable)
             owner.set_state(c.state)
         except (

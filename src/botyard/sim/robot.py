@@ -119,6 +119,7 @@ class BaseRobot(Member):
             | None
         ) = None
         """Devices that pull digital inputs down, with functions that return masks."""
+        # Other devices are computed on demand, and need nothing in the engine.
         if spec.devices and any(map(has_columns, spec.devices)):
             own = [reader for reader in self.devices.values() if not reader.kind.part]
             for reader in own:
@@ -156,9 +157,11 @@ class BaseRobot(Member):
             if kind.part:
                 if spec.type not in parts:
                     found = attrgetter(kind.part)(self)
+                    # Lasers are several objects of one kind, taken in order.
                     parts[spec.type] = [*found] if isinstance(found, tuple) else [found]
 
                 view.part_of_robot = parts[spec.type].pop(0)
+                # Parts that measure have their own key among range devices.
                 view.key = getattr(view.part_of_robot, "_key", view.key)
                 view.memory = (
                     view.part_of_robot if isinstance(view.part_of_robot, Row) else None
@@ -175,6 +178,8 @@ class BaseRobot(Member):
 
             ``robot.fiducial_finder`` is ``robot.devices.get("fiducial_finder")``.
             """
+            # Python probes private names, for example for copying; they are never
+            # devices.
             if name.startswith("_") or not is_device(name):
                 super().__getattr__(name)
             return self.devices.get(name)
@@ -185,6 +190,7 @@ class BaseRobot(Member):
         It also does if another robot gets the same name.
         """
         self._claims.clear()
+        # Another robot may get the name later.
         self._sim._parameters.pop(self.name, None)
         for laser in self.lasers:
             self._sim._configured.pop((self.name, laser.index), None)
@@ -203,6 +209,7 @@ class BaseRobot(Member):
         self._claims[:] = claims
         for reader in (self._devices or {}).values():
             reader._restored()
+        # Most worlds have no lasers configured by clients.
         if self._sim._configured:
             for laser in self.lasers:
                 if (self.name, laser.index) in self._sim._configured:
@@ -309,6 +316,7 @@ class BaseRobot(Member):
 
         Devices may pull bits down (`PioneerFields.inputs`).
         """
+        # Devices pull lines down on a copy: the board keeps its own state.
         inputs = bytearray(self.electrics.inputs)
         if self._pulling is None:
             shown = [(reader, reader.kind.pioneer) for reader in self.devices.values()]
@@ -320,6 +328,7 @@ class BaseRobot(Member):
 
         for reader, masks in self._pulling:
             for byte, mask in (reader.shown("pioneer.inputs", masks) or {}).items():
+                # A kind of another package may name any byte.
                 if byte in range(len(inputs)):
                     inputs[byte] &= ~mask & 0xFF
 
@@ -373,6 +382,7 @@ class BaseRobot(Member):
         A carried body is not a ghost: it is a part of its carrier.
         """
         snapshot = self._sim.snapshot
+        # A robot that is invisible by its model is not a ghost.
         own = self.spec.returns.mask
         row = snapshot.rows[self.name]
         return (
@@ -398,6 +408,7 @@ class BaseRobot(Member):
         """
         if self.motors_on or self._is_left_off:
             return False
+        # A queued command may enable the motors in the next step.
         waiting = (
             command
             for name, _, _, command in self._sim._engine.queued()
@@ -427,6 +438,7 @@ class BaseRobot(Member):
         """Return the whole state as lines of text (SIM-006)."""
         st = self.state
         (x, y, th), (ox, oy, oth), v = st.pose_world, st.pose_odom, st.twist
+        # A pressed button remains after the stop has ended.
         stop = st.estop or self.electrics.estop_pressed
         flags = [
             name

@@ -149,6 +149,8 @@ class Robot(BaseRobot):
         """
         sim = self.simulation
         if controller is None:
+            # Without a program the robot may follow the user's own commands: do not
+            # stop it.
             has_driven = self.name in sim.programs
             sim.end_program(self.name)
             if has_driven and not self.clients:
@@ -251,6 +253,7 @@ class Simulation(Restorable[Robot]):
         arguments.instance(odometry_error, "odometry_error", str)
         try:
             mode = OdometryErrorMode[odometry_error.upper()]
+            # It is a property of models, not a mode for users.
             if mode is OdometryErrorMode.PERFECT:
                 raise KeyError(odometry_error)
         except KeyError:
@@ -284,6 +287,7 @@ class Simulation(Restorable[Robot]):
             warn=warn,
         )
         object.__setattr__(self, "fleet", Fleet(self))
+        # A failing observer would otherwise log an error in each step.
         self._looks = Listeners[Snapshot](log, "steps", ends_failed=True)
         self._history: History[Simulation] | None = None
         self._contacts: ContactLog | None = None
@@ -369,6 +373,7 @@ class Simulation(Restorable[Robot]):
         world = load_world(
             map, options if warn is None else replace(options, warn=warn)
         )
+        # An argument of the program takes precedence over the file.
         given: dict[str, Any] = {
             "seed": seed,
             "step": step,
@@ -400,7 +405,9 @@ class Simulation(Restorable[Robot]):
         """
         robots: list[Robot] = []
         for _, several in groupby(
-            world.robots, key=lambda p: (id(p.spec), p.pose is None, not p.name)
+            # Robots of one model with the same kinds of data are added together.
+            world.robots,
+            key=lambda p: (id(p.spec), p.pose is None, not p.name),
         ):
             group = list(several)
             poses = [p.pose for p in group if p.pose is not None]
@@ -434,6 +441,7 @@ class Simulation(Restorable[Robot]):
         The result is the same as with `add_robot` one by one, but it is faster.
         """
         spec, names = group[0].spec, [p.name for p in group if p.name] or None
+        # The first robot gets the home itself, even if something is there.
         first = self.add_robot(spec, names and names[0])
         places = FreePlaces(self._engine, spec, self.home)
         if not places.is_exact and len(group) <= MAX_PLACED_ONE_BY_ONE:
@@ -457,6 +465,8 @@ class Simulation(Restorable[Robot]):
         boxes = tuple(
             replace(
                 box,
+                # The original name survives, although the body's name may be a
+                # shortened form.
                 name=box.name if name == body_name(box.name) else name,
                 pose=pose(name),
             )
@@ -469,6 +479,7 @@ class Simulation(Restorable[Robot]):
                 name=name,
                 pose=pose(name),
                 program=programs.get(name),
+                # Clients cannot connect to moving objects (things).
                 served=robot.spec.name != THING and name not in self._unserved,
             )
             for name, robot in self._robots.items()
@@ -548,6 +559,7 @@ class Simulation(Restorable[Robot]):
                 "a step is in progress: functions that it calls cannot make another one"
             )
 
+        # A controller that steps would make a step within a step.
         self._is_stepping = True
         try:
             for _ in range(n):
@@ -635,6 +647,7 @@ class Simulation(Restorable[Robot]):
         They are logged from the first use on, over all episodes. Clones start a new
         log.
         """
+        # The log costs time in each step, so that it starts with its first use.
         if self._contacts is None:
             self._contacts = ContactLog(self, self._episodes)
             self.after_step(self._contacts.look)
@@ -733,6 +746,7 @@ class Simulation(Restorable[Robot]):
             world, number, self._starts, self._robots, given, self._holds
         )
         for robot in self._robots.values():
+            # Clients see the start of an episode as a placement.
             robot._teleports += 1
         self.feed.tell(Subject.TIME)
         if self._journal.is_read:
@@ -859,6 +873,7 @@ class Simulation(Restorable[Robot]):
                 poses[: MAX_ROWS + 1], self._robots.items(), strict=False
             )
         ]
+        # Empty rows are only counted, see `notebook.page`.
         rows += [("", "", "", "", "", "")] * (len(poses) - len(rows))
         title = f"{self.scene.name or 'no map'}, {self.time:.2f} s, seed {self.seed}"
         return page(

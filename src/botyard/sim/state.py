@@ -107,6 +107,8 @@ class Restorable(Population[R]):
                 struct.pack("<I", len(head)),
                 head,
                 *columns,
+                # The number has the size of the checksum, so that `sealed` keeps the
+                # length.
                 number.to_bytes(CHECKSUM, "little"),
             )
         )
@@ -147,6 +149,7 @@ class Restorable(Population[R]):
         finally:
             self.feed.tell(*SAVED)
 
+        # The bytes are copied only for a listener; they may be large.
         if self._journal.is_read:
             self._journal.note(tick, None, Restore(bytes(state), tuple(models)))
 
@@ -224,6 +227,7 @@ class Restorable(Population[R]):
         return self.clone()
 
     def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:  # type: ignore[override]
+        # Models are packed by fields, so that old pickles survive changes of classes.
         kind, scene, models, described, *others = parts(self)
         return unpickled, (
             VERSION,
@@ -245,6 +249,7 @@ def _silent(text: str) -> None:
 
 def parts(sim: Restorable[Any], seed: int | None = None) -> tuple[Any, ...]:
     """Return the arguments of `rebuild`; scene and models are shared."""
+    # Functions cannot be copied to another simulation.
     loose = sim._programs.others
     if loose:
         what = getattr(loose[0], "__qualname__", None) or type(loose[0]).__name__
@@ -282,6 +287,7 @@ def unpickled(version: int, *given: Any) -> Any:
 
     Raise StateError if the format is not supported.
     """
+    # A pickle may come from a newer version with other arguments.
     if version not in READS:
         reads = " or ".join(map(str, READS))
         raise StateError(
@@ -305,12 +311,14 @@ def rebuild(
     """Make a simulation of `parts`. Without `seed` it keeps the seed of the state."""
     sim = kind(scene, warn=_silent, **options)
     for model in (*models, *scene.boxes, described):
+        # Digests in the state refer to these descriptions.
         sim._known.digest(model)
     sim.restore(state)
     if seed is not None:
         sim.engine.reseed(seed)
     if counted is not None:
         sim._episodes.count(*counted)
+    # Later warnings of the copy concern its user.
     sim.warn_by(None)
     return sim
 

@@ -208,6 +208,7 @@ class Known:
         found = self._digests.get(id(value))
         if found is None or found[0] is not value:
             found = self._digests[id(value)] = value, object_digest(value)
+        # Insert again, so that the entry counts as used last.
         self.objects.pop(found[1], None)
         self.objects[found[1]] = value
         return found[1]
@@ -219,10 +220,12 @@ class Known:
         others.
         """
         excess = len(self.objects) - there - MAX_REMEMBERED
+        # The dictionary is in order of use: the first ones are the oldest.
         if excess > 0:
             for digest in list(self.objects)[:excess]:
                 del self.objects[digest]
 
+        # The cache by identity also holds descriptions that were dropped above.
         if len(self._digests) > len(self.objects) + MAX_REMEMBERED:
             self._digests = {
                 id(value): (value, digest) for digest, value in self.objects.items()
@@ -231,6 +234,7 @@ class Known:
     def roster(self, sim: Population[Any]) -> bytes:
         """Return the encoded roster."""
         revision = sim.feed.last(*IN_ROSTER)
+        # Encoding thousands of bodies takes longer than all their columns.
         if self._roster[0] != revision:
             self._roster = revision, msgspec.msgpack.encode(self._make_roster(sim))
         return self._roster[1]
@@ -279,6 +283,7 @@ def digested_head(head: Head) -> bytes:
     They exclude controllers and the program that wrote the head. Changes the head.
     """
     head.version, head.program = DIGESTED
+    # Resimulation runs without controllers, and must reach the same digests.
     head.controllers = []
     return msgspec.msgpack.encode(head)
 
@@ -355,6 +360,7 @@ def _values(
     A program may have passed, for example, an int for a float.
     """
     kind = type(command)
+    # A command of another package could not be found when the state is read.
     if COMMANDS.get(kind.__name__) is not kind:
         raise StateError(
             f"a command of the class {kind.__qualname__} waits for the next "
@@ -391,6 +397,7 @@ def _is_value(options: Mapping[str, Any]) -> bool:
     """Return whether options can be saved."""
     try:
         msgspec.msgpack.encode(dict(options))
+    # Options may hold any object of the user's program.
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
         return False
 

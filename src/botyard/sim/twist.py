@@ -36,6 +36,7 @@ class SetTwist:
     twist: Twist
 
     def __post_init__(self) -> None:
+        # NaN fails the comparison, so that it is also refused.
         if not all(
             math.isfinite(value) and abs(value) <= HIGHEST for value in self.twist
         ):
@@ -48,6 +49,7 @@ class SetTwist:
         """Write the velocity into the state."""
         cos, sin = cosine_sine(float(state.pose[row, 2]))
         vx, vy, w = self.twist
+        # `State.vel` is in the frame of the body.
         local = [vx * cos + vy * sin, vy * cos - vx * sin, w]
         # Bodies with mass have no top speed: only forces limit them.
         if state.control[row] == _NO_MASS:

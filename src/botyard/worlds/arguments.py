@@ -37,6 +37,7 @@ def poses_of(
     if poses is None:
         return None
     if callable(poses):
+        # Functions get the seeds of episodes, so that their poses can be repeated.
         poses = poses(episode_seeds(seeds, episodes))
     given: F8 = array_of(poses, what, np.float64, (len(seeds), count, 3))
     return wrapped_poses(given, what)
@@ -84,6 +85,7 @@ def kind_of_readings(dtype: DTypeLike) -> np.dtype[Any]:
     except TypeError:
         kind = np.dtype(np.void)
 
+    # The kernel has one output for each of these two types.
     if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ArgumentError(
             f"dtype: expected float32 or float64, found {arguments.found(dtype)}"
@@ -126,6 +128,7 @@ def array_of(
     """Return numbers of a type, broadcast to a shape."""
     try:
         found = np.asarray(given)
+        # The usual case in a training loop: no copy.
         if found.dtype == kind and found.shape == shape:
             return found
         if found.dtype.kind not in ("iu" if kind is np.int64 else "iuf"):

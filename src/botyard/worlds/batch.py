@@ -209,6 +209,7 @@ class _Thread:
                     n,
                     slots=n,
                     corners=max(len(one.corners) for one in shapes),
+                    # Never more than all pairs of bodies
                     pairs=min(PAIRS_PER_BODY * n, n * (n - 1) // 2),
                     walls=WALLS_PER_MASS * masses,
                     touches=_room_for_contacts(masses),
@@ -216,6 +217,7 @@ class _Thread:
                 before=np.zeros((n, 3)),
                 before_vel=np.zeros((n, 3)),
                 order=np.argsort(uid[:n], kind="stable"),
+                # Only worlds with mass may have to return to their previous state.
                 row=np.zeros(size if masses else 0, np.uint8),
             )
         )
@@ -326,6 +328,7 @@ class Batch:
             _Kind(plan, robot_set, has_masses=has_masses)
             for robot_set in plan.robot_sets
         ]
+        # Worlds without mass use a kernel with fewer arguments, see `advance_masses`.
         self._entry = advance_masses if has_masses else advance_world
         shapes = kinds[0].shapes.value
         mass, table = (
@@ -377,6 +380,7 @@ class Batch:
         # NaN differs from every pose, so that the first step places all outlines.
         self._derived.all("placed")[:] = np.nan
         bounds = (
+            # Parts differ by at most one world.
             np.linspace(0, count, min(threads, count) + 1).astype(np.int64).tolist()
         )
         self.parts: list[tuple[int, int]] = list(pairwise(bounds))
@@ -433,6 +437,7 @@ class Batch:
         )
         single: NDArray[Any]
         double: NDArray[Any]
+        # The kernel writes both outputs; the unused one is empty.
         single, double = (
             (readings, none) if readings.dtype == np.float32 else (none, readings)
         )
@@ -515,6 +520,7 @@ class Batch:
 
         self._addresses.add(number, addresses)
         self._asked[FETCHES] = int(len(self._grids) > MAX_CACHED_MAPS)
+        # The first grid: only now do the arguments of all worlds exist.
         if self._table is None:
             self._grid_of[:] = number
             self._table = RowTable(self._entry, len(self._grid_of), self.arguments)
@@ -597,6 +603,7 @@ class Batch:
                 self._lineup_of[first] = number
                 rows.append(table.encoded(first))
 
+            # The table was only borrowed to encode the arguments of each set.
             self._lineup_of[first] = before
 
         words = np.array(rows).reshape(len(self.parts), len(self._kinds), -1)
@@ -663,6 +670,7 @@ class Batch:
                 )
                 drawing.call = draw_places.caller(drawing.table)
 
+            # Only the address of the free space differs from call to call.
             drawing.table.words[chosen, drawing.table.column(SPACES_ARGUMENT)] = (
                 drawing.addresses.of(keys)[:, 0]
             )
@@ -748,7 +756,10 @@ class Batch:
             if self.has_failed:
                 has_failed, is_failed = True, self._faults[left] != 0
                 failed, left = left[is_failed], left[~is_failed]
+                # A failed world must stay as before the whole call, not as before its
+                # last part.
                 self.state.bytes[failed] = before[failed]
+                # Distances to walls were computed at poses that are undone.
                 self._derived.all("known")[failed] = -1
 
             if not len(left):
@@ -777,6 +788,8 @@ class Batch:
         if chosen is None:
             parts: Sequence[NDArray[np.int64]] = self._everyone
         else:
+            # Each thread has a range of worlds, so that the split needs ascending
+            # numbers.
             ascending = np.sort(chosen)
             parts = np.split(ascending, np.searchsorted(ascending, self._bounds))
 
@@ -850,6 +863,7 @@ class Batch:
         self, entry: RowsEntry, table: RowTable, parts: Sequence[NDArray[np.int64]]
     ) -> None:
         """Call a kernel for the worlds of each thread."""
+        # No thread is started for a single part.
         if len(parts) == 1:
             entry(table, parts[0])
         else:

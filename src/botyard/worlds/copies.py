@@ -141,6 +141,8 @@ class Copies:
             names, self._erring(robot_set, state, i), self._usual[number], strict=True
         ):
             sim.robots[name].set_parameters(
+                # Only differences from the models: without any, the copy equals a
+                # simulation whose parameters were never set.
                 **{key: value for key, value in values.items() if value != usual[key]}
             )
 
@@ -148,6 +150,7 @@ class Copies:
         columns = State._make(state.of(i, name) for name in State._fields)
         late = Lateness._make(state.of(i, name) for name in Lateness._fields)
         masses = self._batch.masses(state, i) if engine.dynamics is not None else None
+        # The row may come from a caller, and kernels do not check bounds.
         check_written(columns, masses)
         is_here = all(
             # Columns that no world writes reveal a state of other robots or boxes.
@@ -162,7 +165,9 @@ class Copies:
             engine.dynamics.load(*masses)
         engine.clock.tick = int(counts[TICK])
         self._set_under_way(sim, robot_set, late)
+        # Only now, because it derives values from all columns.
         engine.resumed()
+        # Its next reset then continues the count of the world.
         sim._episodes.count(world, int(counts[EPISODE]))
         return sim
 
@@ -223,6 +228,7 @@ class Copies:
         tick = sim.tick
         for k, name in enumerate(self._robot_sets.names, start=self._boxes):
             first, count = late.sent_due[k, FIRST], late.sent_due[k, COUNT]
+            # Unroll the ring buffer, oldest entry first.
             slots = [(first + n) % len(late.sent[k]) for n in range(count)]
             if slots:
                 sim.engine.channels.resume(

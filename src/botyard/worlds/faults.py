@@ -135,10 +135,12 @@ def _checks(
 
         yield "command_scale", values("command_scale"), -MAX_SCALE, MAX_SCALE
     elif fault == Fault.RATE:
+        # Without a buffer only rates of at least one cycle per step are possible.
         slowest = 0.0 if late_steps is not None else 1.0 / (dt * CYCLE_EXCESS)
         for name in ("command_rate", "range_rate"):
             rate = values(name)
             yield name, rate, 0.0, MAX_RATE_HZ
+            # Rate 0 stands for every step, and is always valid.
             yield name, np.where(rate == 0.0, slowest, rate), slowest, MAX_RATE_HZ
 
 
@@ -150,6 +152,8 @@ def _greatest_latencies(
     A latency that has room is returned unchanged.
     """
     most = -1 if late_steps is None else late_steps
+    # One by one: `delay_steps` is a kernel for scalars, and this runs only for
+    # messages.
     has_room = [
         one <= 0.0 or delay_steps(one, more, 1.0, dt) <= most
         for one, more in zip(latency.tolist(), jitter.tolist(), strict=True)

@@ -164,6 +164,7 @@ class Maps:
         for number in sorted(set(numbers.tolist())):
             if number not in self._maps and number not in self._coming:
                 if self._pool is None:
+                    # One thread is enough: it only has to stay ahead of the episodes.
                     self._pool = ThreadPoolExecutor(1, "maps")
                 self._coming[number] = self._pool.submit(self._made, number)
 
@@ -221,10 +222,12 @@ class Maps:
 
         if self._more:
             scene = replace(scene, boxes=(*scene.boxes, *self._more))
+        # A simulation builds the grid and gives boxes their names.
         sim = Simulation(scene, warn=silent)
         boxes = tuple(sim.engine.specs)
         if self._boxes is None:
             self._boxes = boxes
+        # Rows of the state are laid out for the boxes of the first map.
         elif boxes != self._boxes:
             raise ArgumentError(
                 f'scenes: the boxes of the map "{scene.name}" differ from the boxes of '
@@ -233,6 +236,7 @@ class Maps:
 
         made = Map(scene, self._sharing(sim.engine.grid), boxes)
         if self.robot_set is not None:
+            # In this thread, because the search for free places takes long.
             made.starts(self.robot_set, sim)
         return made
 
@@ -250,6 +254,7 @@ class Maps:
                     np.full(2 * count, Visible.ALL, np.uint16),
                     np.ones(2 * count, np.int16),
                 )
+                # Shared by all maps: a write would change every one.
                 mask.flags.writeable = bright.flags.writeable = False
 
             grid = grid._replace(mask=mask[:count], bright=bright[:count])

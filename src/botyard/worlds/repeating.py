@@ -138,6 +138,7 @@ class EpisodeLog:
         self._calls[slot, chosen] = 0
         self._numbers[slot, chosen] = self._episode[chosen]
         self._whole[slot, chosen] = True
+        # The state of an episode is stored after its start, with the first readings.
         self._first[slot, chosen] = self._state[chosen]
         for at, world in zip(slot.tolist(), chosen.tolist(), strict=True):
             if self._written[at][world]:
@@ -152,6 +153,7 @@ class EpisodeLog:
         rows = np.arange(len(self._pose)) if chosen is None else chosen
         if not len(rows):
             return
+        # Before the call, because `after` makes the present state the known one.
         self._look(rows)
         slot = self._slot[rows]
         calls = self._calls[slot, rows]
@@ -168,6 +170,7 @@ class EpisodeLog:
         self._steps[slot, calls, rows] = steps
         for name, array in self._params.items():
             last = self._last[name]
+            # Parameters are live arrays: a comparison is the only way to notice writes.
             changed = rows[
                 (array[rows] != last[rows]).reshape(len(rows), -1).any(axis=1)
             ]
@@ -279,6 +282,7 @@ class Episode:
                 continue
 
             v, vy, w = self.commands[call].T
+            # Commands are stored as x, y, rotation, like the axes of the state.
             sim.submit_velocities(SetVelocities(sim.fleet.robot_rows, v, w, vy))
             for _ in range(int(self.steps[call])):
                 yield sim.step()

@@ -136,7 +136,9 @@ class RobotSets(Sequence[RobotSet]):
     ) -> None:
         specs = [spec for slot in slots for spec in slot]
         self.models: I8 = np.array(
-            list(itertools.product(*(range(len(slot)) for slot in slots))), np.int64
+            # All combinations: an episode draws one number for all robots.
+            list(itertools.product(*(range(len(slot)) for slot in slots))),
+            np.int64,
         )
         self._radix = np.array([len(slot) for slot in slots], np.int64)
         chosen = _chosen_sensors(specs, sensors)
@@ -144,6 +146,8 @@ class RobotSets(Sequence[RobotSet]):
             max(sum(b.n_readings for b in _bundles(spec, one, True)) for spec in specs)
             for one in chosen
         ]
+        # All robot sets share the shape of `ranges`, so that an episode can change the
+        # set.
         self.readings = sum(sizes)
         self.names: tuple[str, ...] = ()
         self.box_names: tuple[str, ...] = ()
@@ -152,7 +156,9 @@ class RobotSets(Sequence[RobotSet]):
             of_robots = tuple(slot[k] for slot, k in zip(slots, models, strict=True))
             sim = Simulation(Scene(boxes=tuple(boxes)), warn=silent, **settings)
             for k, spec in enumerate(of_robots):
+                # Names come from the first set, so that other models keep them.
                 sim.add_robot(spec, self.names[k] if self.names else None)
+            # A simulation is the simplest way to find the tables of a robot's devices.
             _check_devices(sim)
             self.names, self.box_names = tuple(sim.robots), sim.box_names
             self._robot_sets.append(
@@ -167,6 +173,7 @@ class RobotSets(Sequence[RobotSet]):
 
         self.dt = sim.dt
         self.late_steps = _late_steps(specs, max_latency, sim.dt)
+        # Rows of masses are laid out once for all robot sets.
         if len({one.has_masses for one in self}) > 1:
             raise ArgumentError(
                 "robots: expected models with mass, or models without, for each "
@@ -209,6 +216,7 @@ class RobotSets(Sequence[RobotSet]):
         return RobotSet(
             robots=robots,
             state=sim.engine.state,
+            # Bit 1 makes the kernel note obstacles, see `Bodies.feels`.
             bodies=bodies._replace(feels=bodies.feels | np.int8(2)),
             specs=tuple(sim.engine.specs),
             sensors=tuple(of_fans),
@@ -260,6 +268,7 @@ class RobotSets(Sequence[RobotSet]):
 
         numbers = np.zeros(count, np.int64)
         for j, radix in enumerate(self._radix.tolist()):
+            # Mixed radix, in the order of `itertools.product`
             numbers = numbers * radix + models[:, j]
         return numbers
 
@@ -279,6 +288,7 @@ def slots_of(robots: Robots) -> list[list[RobotSpec]]:
     )
     slots = []
     for row in rows:
+        # A text is also a sequence, but names one model.
         one = isinstance(row, (str, Path, RobotSpec))
         slots.append(
             [
@@ -404,6 +414,7 @@ def _late_steps(
         *(one.measurement_rate for spec in specs for one in sensors_of(spec).values()),
     ]
     if most is None:
+        # No buffer is needed, which saves memory and time per step.
         if greatest == 0.0 and not any(is_slower(rate, dt) for rate in rates):
             return None
         most = greatest

@@ -41,6 +41,7 @@ def warm_up(
     before_sensors()
     robot.laser.read()
     warm_up_views()
+    # Building a grid with walls compiles the kernels of maps.
     sim.replace_scene(
         Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]]))
     )
@@ -77,6 +78,7 @@ def warm_up_worlds() -> None:
         width=0.4,
         dynamics=DynamicsSpec(mass=1.0),
     )
+    # Worlds with mass have a kernel of their own.
     Worlds(Scene(), "p3dx", 1, boxes=[crate], step=0.01).step()
 
 

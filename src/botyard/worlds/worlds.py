@@ -192,6 +192,7 @@ class Worlds(ReadOnly):
         map_pool = arguments.whole(map_pool, "map_pool", low=1, high=MAX_MAP_POOL)
         kind = kind_of_readings(dtype)
         slots = slots_of(robots)
+        # `**errors` would otherwise accept any name.
         unknown = sorted(errors.keys() - Errors.__annotations__.keys())
         if unknown:
             raise TypeError(
@@ -262,6 +263,7 @@ class Worlds(ReadOnly):
         mine, robots, boxes = vars(self), self._robots, slice(len(self.box_names))
 
         def shown(array: NDArray[Any]) -> NDArray[Any]:
+            # Only kernels write these arrays; a view stays live.
             array.flags.writeable = False
             return array
 
@@ -368,6 +370,7 @@ class Worlds(ReadOnly):
                 )
             )
         ]
+        # The table only counts the omitted rows.
         rows += [()] * (len(self) - len(rows))
         title = f"{len(self)} worlds of {', '.join(self.names)}, steps of {self.dt:g} s"
         heads = (
@@ -423,6 +426,7 @@ class Worlds(ReadOnly):
             k = arguments.whole(k, "k", low=0, high=MAX_STEPS)
         chosen = None if mask is None else self._chosen(mask)
         with self._lock:
+            # The caller may have written numbers of maps or models into `state`.
             wrong = self._settle()
             if len(wrong):
                 chosen, everyone = (
@@ -449,6 +453,8 @@ class Worlds(ReadOnly):
 
             faults = self._faults(chosen)
             if len(wrong):
+                # Worlds with invalid numbers were not called, so that the kernel knows
+                # no fault.
                 faults |= {
                     i: self._number_words(i)
                     for i in wrong.tolist()
@@ -562,6 +568,7 @@ class Worlds(ReadOnly):
             0,
             robot_sets,
         )
+        # Written before the starts are drawn, because draws depend on the episode.
         self._counts[chosen] = after
         if seeds is not None:
             self._seeds[chosen] = numbers
@@ -639,12 +646,14 @@ class Worlds(ReadOnly):
         `is_other` marks the worlds, (k,), whose models differ from before.
         """
         if self._has_lineups:
+            # Worlds with other models start from the initial state of their robot set.
             self._batch.equip(chosen[is_other])
         self._starts[chosen if len(chosen) > 1 else chosen.item()] = poses
         self._batch.begin(chosen)
         if self._log is not None:
             self._log.begin(chosen)
         self._check_begun(chosen)
+        # The thread makes the maps of the next episodes while this one runs.
         if not self._maps.are_all_there:
             self._maps.prepare(
                 self._maps.numbers(self._seeds[chosen], self._episodes[chosen] + 1)
@@ -670,6 +679,7 @@ class Worlds(ReadOnly):
         # is read.
         if len(wrong):
             maps, robot_sets = maps.copy(), robot_sets.copy()
+            # Any valid number serves; a map in use need not be made.
             maps[wrong] = np.delete(maps, wrong)[0] if len(wrong) < len(maps) else 0
             robot_sets[wrong] = 0
 
@@ -722,6 +732,7 @@ class Worlds(ReadOnly):
         """Describe the invalid number of a map or of models of a world (see `_settle`)."""
         number, none, count = self._map_ids[i], "there is no map", self._maps.count
         if number >= 0 and (count is None or number < count):
+            # The map is valid, so that the number of the models is wrong.
             number, none, count = (
                 self._lineup_ids[i],
                 "there are no models of number",
@@ -751,6 +762,7 @@ class Worlds(ReadOnly):
         except ValueError:
             given = np.zeros(())
 
+        # The usual mask of a training loop comes first.
         if given.dtype.char == "?" and given.shape == self._shape:
             return given.nonzero()[0]
         if not given.size and given.ndim == 1:
@@ -785,6 +797,7 @@ class Worlds(ReadOnly):
                 ("contact_kind", Contact.NONE),
                 ("other", -1),
             ):
+                # Readings of the previous episode must not pass for the new one's.
                 self._batch.state.all(name)[failed] = nothing
 
             if self._log is not None:
@@ -956,6 +969,7 @@ class Worlds(ReadOnly):
             not isinstance(ranges, np.ndarray)
             or ranges.shape != (n, k)
             or ranges.dtype != np.float64
+            # The kernel gets the address of each row.
             or not ranges.flags.c_contiguous
             or not ranges.flags.writeable
         ):
@@ -1145,6 +1159,7 @@ class Worlds(ReadOnly):
         with self._lock:
             kept = self._log.get(i, episode)
             state = self._batch.kept_state(kept.state)
+            # Within the lock, because another thread may drop the map of the episode.
             begin, robot_set = (
                 self._copies.simulation(state, 0),
                 self._robot_sets[self._copies.number_in(state, 0)],

@@ -1,7 +1,6 @@
-"""The beams of range sensors: how they are described, where they go, and what readings
-are made of their ranges.
+"""Beams of range sensors: their description, directions, and readings.
 
-Ranges are float64 metres; a beam that meets nothing keeps its greatest range.
+Ranges are float64 metres. A beam that hits nothing keeps its highest range.
 """
 
 from __future__ import annotations
@@ -17,28 +16,30 @@ from botyard.engine.layout import F8, I2, I8, U2, U8
 from botyard.numerics.elementary import cosine_sine
 
 MIN_COMPONENT = 1e-12
-"""Direction components smaller than this are made this large, so that 1/d stays finite.
-"""
+"""Least magnitude of direction components, which keeps 1/d finite."""
 BEARING_ERROR = 2e-5
 """Bound of the error of `about_atan2`, rad."""
 MISSING_DRAWS = 1 << 32
-"""Number of the first draw for missing readings in the stream of a device: those of
-ranges and bearings are before it.
+"""Number of the first draw for missing readings in the stream of a device.
+
+Draws of ranges and bearings precede it.
 """
 GAUSSIAN_DRAWS = 1 << 33
-"""Number of the first Gaussian draw in that stream: it takes the uniform draws from
-twice this number on.
+"""Number of the first Gaussian draw in that stream.
+
+Gaussian draws take the uniform draws from twice this number on.
 """
 SECTORS = 32
-"""Directions in which a device notes how far its beams reach; see `sector_of`."""
+"""Number of directions in which a device notes the reach of its beams; see `sector_of`.
+"""
 
 
 class Fans(NamedTuple):
-    """All devices of one kind of sensor, and what their beams are: devices with the
-    same beams share a *kind*.
+    """All devices of one kind of sensor, with their beams.
 
-    A kind has bundles (beams from one origin), a bundle has beams. Everything is in the
-    frame of the body that carries the device.
+    Devices with the same beams share a *kind*. A kind has bundles (beams from one
+    origin), a bundle has beams. Everything is in the frame of the body that carries the
+    device.
 
     Attributes
     ----------
@@ -49,9 +50,9 @@ class Fans(NamedTuple):
     mask : (n_devices,) uint16
         `Visible` class that the device senses.
     kind : (n_devices,) int64
-        Its kind.
+        Kind of the device.
     out : (n_devices,) int64
-        Where its readings begin in the output.
+        Start of its readings in the output.
     first : (n_kinds + 1,) int64
         Kind k owns the bundles first[k] … first[k + 1] − 1.
     offset : (n_kinds,) float64
@@ -67,24 +68,23 @@ class Fans(NamedTuple):
     r_noise, a_noise : (n_bundles,) float64
         Half-widths of the uniform errors of range, m, and bearing, rad.
     r_std, r_share : (n_bundles,) float64
-        Standard deviation of the Gaussian error of range, m, and its part in proportion
-        to the range: both add up as variances.
+        Standard deviation of the Gaussian error of range, m, and its part in proportion to
+        the range. Both add up as variances.
     missing : (n_bundles,) float64
-        Share of readings without a return, 0 … 1.
+        Fraction of readings without a return, 0 … 1.
     bright_range, bright_cos : (n_bundles,) float64
-        Bright returns count only up to this range, m, and where the cosine of the
-        incidence is at least this.
+        Highest range, m, and least cosine of the incidence of bright returns.
     bright_as : (n_bundles,) int16
-        What a laser return of 2 is reported as.
+        Reported value of a laser return of 2.
     readings : (n_bundles + 1,) int64
-        Bundle b gives readings[b + 1] − readings[b] readings; one with one reading and
+        Bundle b gives readings[b + 1] − readings[b] readings. A bundle with one reading and
         several beams gives the shortest.
     beam_x, beam_y : (n_beams,) float64
         Origin of each beam, m.
     beam_cos, beam_sin : (n_beams,) float64
         Direction of each beam.
     beam_r_max : (n_beams,) float64
-        Greatest range of each beam, m.
+        Highest range of each beam, m.
     beam_sector : (n_beams,) int64
         `sector_of` each beam's direction.
     """
@@ -120,29 +120,29 @@ class Fans(NamedTuple):
 
 
 class Beams(NamedTuple):
-    """Workspace for the beams of one device, in the world; threads have one each. It is
-    small, and stays in the L1 cache.
+    """Workspace for the beams of one device in the world; each thread has one.
+
+    It is small, and stays in the L1 cache.
 
     Attributes
     ----------
     org_x, org_y : (n,) float64
-        Origin of each beam, m; n is the greatest number of beams of a device.
+        Origin of each beam, m; n is the highest number of beams of a device.
     dir_x, dir_y : (n,) float64
         Direction of each beam.
     raw : (n,) float64
         Exact range of each beam, m.
     bright : (n,) int16
-        Laser return of what each beam met; 0 for nothing.
+        Laser return of the obstacle of each beam; 0 for none.
     cosine : (n,) float64
         Cosine of the incidence at bright surfaces.
     ahead : (n,) float64
-        Ranges in cells of the grid, while walls are looked for at once; see
-        `wallspans`.
+        Ranges in cells of the grid during the search for walls; see `wallspans`.
     slots : (`wallspans.WALL_SLOTS`,) int64
-        Entries of the grid that were looked at last.
+        Entries of the grid that were tested last.
     reach : (m, SECTORS) float64
-        How far, m, the beams of each bundle reach in each sector and the two beside it;
-        m is the greatest number of bundles of a device.
+        Highest range, m, of the beams of each bundle in each sector and its two neighbours;
+        m is the highest number of bundles of a device.
     """
 
     org_x: F8
@@ -159,7 +159,7 @@ class Beams(NamedTuple):
 
 @inline_kernel
 def away_from_zero(d: float) -> float:
-    """`d`, or ± the least component allowed."""
+    """Return `d`, or ± the least allowed component."""
     if abs(d) < MIN_COMPONENT:
         return -MIN_COMPONENT if d < 0.0 else MIN_COMPONENT
     return d
@@ -169,11 +169,10 @@ def away_from_zero(d: float) -> float:
 def aim_beams(
     fans: Fans, beams: Beams, b0: int, b1: int, x: float, y: float, th: float, key: int
 ) -> None:
-    """Write origins and directions of all beams of the bundles `b0` … `b1` − 1, as long
-    as they can be.
+    """Write origins and directions of all beams of the bundles `b0` … `b1` − 1.
 
-    `x`, `y`, `th`: pose of the body that carries them; `key`: random stream of the
-    device.
+    The beams get their highest ranges. `x`, `y`, `th`: pose of the body that carries
+    them; `key`: random stream of the device.
     """
     dir_x, dir_y, org_x, org_y = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y
     raw, bright, cosine = beams.raw, beams.bright, beams.cosine
@@ -187,7 +186,7 @@ def aim_beams(
     beam_first, wobbles = fans.beam_first, fans.a_noise
     first, last = beam_first[b0], beam_first[b1]
     c, s = cosine_sine(th)
-    # short loops over few arrays, which the compiler turns into vector instructions
+    # Short loops over few arrays, which the compiler turns into vector instructions
     for j in range(first, last):
         bc, bs = beam_cos[j], beam_sin[j]
         dir_x[j - first], dir_y[j - first] = (
@@ -203,7 +202,7 @@ def aim_beams(
         raw[j - first], bright[j - first], cosine[j - first] = r_max[j], 0, 0.0
     for b in range(b0, b1):
         wobble = wobbles[b]
-        # errors of bearing: a rotation of each beam by its own draw
+        # Errors of bearing: each beam is rotated by its own draw.
         if wobble > 0.0:
             for j in range(beam_first[b] - first, beam_first[b + 1] - first):
                 error = wobble * symmetric(np.uint64(key), np.uint64(2 * j))
@@ -217,8 +216,9 @@ def aim_beams(
 
 @inline_kernel
 def about_atan2(y: float, x: float) -> float:
-    """atan2(y, x), off by less than `BEARING_ERROR`, for a third of its time
-    (Abramowitz & Stegun, 4.4.49).
+    """Return atan2(y, x) with an error below `BEARING_ERROR`, in a third of its time.
+
+    See Abramowitz & Stegun, 4.4.49.
     """
     ax, ay = abs(x), abs(y)
     z = min(ax, ay) / max(ax, ay)
@@ -234,18 +234,20 @@ def about_atan2(y: float, x: float) -> float:
 
 @inline_kernel
 def seen_half(u: float) -> float:
-    """A bound for half the angle in which a circle is seen whose radius is `u` of its
-    distance, 0 ≤ u < 1: above asin(u).
+    """Return an upper bound for half the angle that a circle covers.
+
+    The radius of the circle is `u` of its distance, 0 ≤ u < 1; the exact value is
+    asin(u).
     """
     return u * (1.0 + 0.25 * u * u if u < 0.6 else 0.5 * math.pi) + BEARING_ERROR
 
 
 @inline_kernel
 def sector_of(x: float, y: float) -> int:
-    """Number of the sector, 0 … SECTORS − 1, in which the direction (x, y) lies.
+    """Return the number of the sector, 0 … SECTORS − 1, of the direction (x, y).
 
-    A quarter of a circle has a quarter of them; in it they are equal parts of y / (x +
-    y), which needs no arctangent. None is narrower than 4 / SECTORS rad.
+    Each quarter circle has a quarter of the sectors. They are equal parts of y / (x +
+    y), which needs no arctangent. The narrowest sector has 4 / SECTORS rad.
     """
     ax, ay = abs(x), abs(y)
     part = ay / max(ax + ay, MIN_COMPONENT)
@@ -256,7 +258,7 @@ def sector_of(x: float, y: float) -> int:
 
 @inline_kernel
 def longest(raw: F8, count: int) -> float:
-    """The longest of the first `count` beams, m."""
+    """Return the longest of the first `count` beams, m."""
     most = 0.0
     for j in range(count):
         most = max(most, raw[j])
@@ -265,7 +267,7 @@ def longest(raw: F8, count: int) -> float:
 
 @merged_kernel
 def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
-    """Write `Beams.reach` for the bundles `b0` … `b1` − 1; the greatest of all, m."""
+    """Write `Beams.reach` for the bundles `b0` … `b1` − 1; return the greatest, m."""
     raw, reach, sectors, beam_first = (
         beams.raw,
         beams.reach,
@@ -282,8 +284,8 @@ def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
             k = sectors[j]
             reach[n, k] = max(reach[n, k], raw[j - first])
 
-        # a body at the border of its sector may be met by beams of the next one: each
-        # gets the greatest of itself and both neighbours
+        # Beams of the next sector may hit a body at the border of its sector: each
+        # sector gets the greatest value of itself and both neighbours.
         head, before = reach[n, 0], reach[n, SECTORS - 1]
         for k in range(SECTORS):
             here = reach[n, k]
@@ -296,8 +298,10 @@ def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
 
 
 class Noise(NamedTuple):
-    """Errors of range of a bundle: half-width of the uniform one, m; standard deviation
-    of the Gaussian one, m; its share of the range.
+    """Range errors of a bundle.
+
+    They are the half-width of the uniform error, m; the standard deviation of the
+    Gaussian error, m; and the latter's proportional part.
     """
 
     half: float
@@ -309,10 +313,12 @@ class Noise(NamedTuple):
 def finish_reading(
     r: float, r_min: float, r_max: float, noise: Noise, key: int, j: int
 ) -> float:
-    """Range errors and limits applied to the exact range `r`, m; a beam that met
-    nothing stays without error.
+    """Return the exact range `r`, m, with errors and limits applied.
+
+    A beam that hit nothing has no error.
     """
     if r < r_max:
+        # The proportional deviation refers to the true range, not to the noisy one.
         exact = r
         if noise.half > 0.0:
             r += noise.half * symmetric(np.uint64(key), np.uint64(2 * j + 1))
@@ -327,7 +333,10 @@ def finish_reading(
 
 @inline_kernel
 def is_missing(share: float, key: int, j: int) -> bool:
-    """Whether reading `j` of a bundle gets no return, of which this is the share."""
+    """Return whether reading `j` of a bundle gets no return.
+
+    `share` is the probability.
+    """
     return (
         share > 0.0
         and 0.5 * (symmetric(np.uint64(key), np.uint64(MISSING_DRAWS + j)) + 1.0)
@@ -344,14 +353,15 @@ def finish_bright(
     min_cos: float,
     strength: int,
 ) -> int:
-    """Laser return reported: bright surfaces only within the device's range and
-    incidence (SEN-007).
+    """Return the reported laser return.
+
+    Bright surfaces count only within the device's range and incidence (SEN-007).
     """
     if bright > 1:
-        # too far, or too oblique: like any wall
+        # Too far or too oblique: like any wall.
         if r > max_range or cosine < min_cos:
             return 1
-        # a plain reflector: reported as `ReflectorRule.strength`
+        # A plain reflector: reported as `ReflectorRule.strength`
         if bright == 2:
             return strength
 
@@ -369,8 +379,9 @@ def finish_bundles(
     ranges: F8,
     bright: I2,
 ) -> None:
-    """Write the readings of the bundles `b0` … `b1` − 1 from the exact ranges of their
-    beams, from place `out` on.
+    """Write the readings of the bundles `b0` … `b1` − 1 from place `out` on.
+
+    They are made from the exact ranges of the beams.
     """
     raw, raw_bright, raw_cos = beams.raw, beams.bright, beams.cosine
     beam_first, readings = fans.beam_first, fans.readings
@@ -382,9 +393,8 @@ def finish_bundles(
         far, cosine, strength = fars[b], cosines[b], int(strengths[b])
         first, last = beam_first[b] - beam_first[b0], beam_first[b + 1] - beam_first[b0]
         at = out + readings[b] - readings[b0]
-        if (
-            readings[b + 1] - readings[b] == last - first
-        ):  # a reading for each beam: lasers
+        # One reading for each beam: lasers
+        if readings[b + 1] - readings[b] == last - first:
             for j in range(first, last):
                 ranges[at + j - first] = finish_reading(
                     raw[j], r_min, r_max, noise, key, j
@@ -393,8 +403,8 @@ def finish_bundles(
                     int(raw_bright[j]), raw[j], raw_cos[j], far, cosine, strength
                 )
         else:
-            # one for the bundle, the shortest: the beams fill the cone of a sonar
-            # transducer
+            # One reading for the bundle, the shortest: beams fill the cone of a sonar
+            # transducer.
             nearest = r_max
             for j in range(first, last):
                 nearest = min(nearest, raw[j])

@@ -1,5 +1,6 @@
-"""Sorting bodies into coarse cells, once a step (counting sort; reference
-performance.md §3.3). Allocates nothing.
+"""Bins: bodies sorted into coarse cells once per step (counting sort).
+
+See reference performance.md §3.3. Allocates nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ MIN_CELL = 2.0
 
 @merged_kernel
 def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
-    """Sort all rows by position into `bins`, and write `Bins.reach`: greatest radius
-    and way within `dt` s; dt < 0 leaves that as it is.
+    """Sort all rows by position into `bins`, and write `Bins.reach`.
+
+    It holds the greatest radius and displacement within `dt` s; dt < 0 leaves it
+    unchanged.
     """
     pose, vel, mask, radius = state.pose, state.vel, state.mask, bodies.radius
     n = pose.shape[0]
@@ -37,10 +40,10 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     x_hi = y_hi = -math.inf
     for i in range(n):
         r_max = max(r_max, radius[i])
+        # The sum of both components bounds the speed without a square root.
         v_max = max(v_max, abs(vel[i, 0]) + abs(vel[i, 1]))
-        if (
-            bodies.exact[i] == 1 and dt > 0.0
-        ):  # a body that brakes goes farther than its velocity at the end says
+        # A braking body with exact ramps moves farther than its final velocity implies.
+        if bodies.exact[i] == 1 and dt > 0.0:
             v_max = max(
                 v_max,
                 abs(vel[i, 0])
@@ -53,7 +56,7 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
         y_lo = min(y_lo, pose[i, 1])
         y_hi = max(y_hi, pose[i, 1])
 
-    # else this is the second time in a step, and they are known
+    # Otherwise this is the second call in a step, and the values are known.
     if dt >= 0.0:
         bins.reach[0], bins.reach[1], bins.reach[2] = (
             r_max,
@@ -61,17 +64,17 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
             max(bins.reach[1], v_max * dt),
         )
 
-    if n == 0:  # there is no extent to divide
+    # There is no extent to divide.
+    if n == 0:
         shape[0] = shape[1] = 0
         bins.seen[0] = seen
         return
 
-    # as many cells as there are bodies, roughly, whatever the extent; start has room
-    # for 4·(n + 16)
+    # Roughly as many cells as bodies for any extent: `start` has room for 4·(n + 16).
     edge = max(
         MIN_CELL, math.sqrt((x_hi - x_lo + 1.0) * (y_hi - y_lo + 1.0) / (n + 16.0))
     )
-    # long thin worlds have a row of cells, whose number this bounds
+    # Long thin worlds have one row of cells, whose number this bounds.
     edge = max(edge, (x_hi - x_lo + y_hi - y_lo) / (n + 16.0))
     inv = 1.0 / edge
     nx = int(math.floor((x_hi - x_lo) * inv)) + 1
@@ -87,7 +90,7 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
 
     for c in range(nx * ny):
         start[c + 1] += start[c]
-    # back to front keeps rows in order within a cell
+    # Descending rows keep the order of rows within a cell.
     for i in range(n - 1, -1, -1):
         c = cell[i]
         start[c + 1] -= 1
@@ -98,7 +101,7 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
         seen |= mask[i]
 
     bins.seen[0] = seen
-    # each start[c + 1] now holds the first entry of cell c: shift back by one
+    # Each start[c + 1] now holds the first entry of cell c: shift back by one.
     for c in range(nx * ny):
         start[c] = start[c + 1]
     start[nx * ny] = n
@@ -108,12 +111,13 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
 def bin_span(
     lo: float, hi: float, origin: float, inv: float, count: int
 ) -> tuple[int, int]:
-    """First and last bin along one axis that [`lo`, `hi`] touches, within 0 … count −
-    1; last < first when there is none.
+    """Return the first and last bin along one axis that [`lo`, `hi`] touches.
+
+    Bins are 0 … count − 1. Without any, the last one is less than the first one.
     """
     a = (lo - origin) * inv
     b = (hi - origin) * inv
-    # clipped, it would be a bin that it does not touch
+    # Clipping would return a bin that the interval does not touch.
     if b < 0.0 or a >= count:
         return 0, -1
     return int(max(a, 0.0)), int(min(b, count - 1.0))

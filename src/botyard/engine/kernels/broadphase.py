@@ -1,8 +1,8 @@
-"""Broad phase: which walls and bodies are near enough to be tested exactly, and how far
-a body can go before it must be asked again.
+"""Broad phase: walls and bodies near enough for exact tests, and free distances.
 
-Walls come from the grid of the map, bodies from `Bins`; both are tested as circles
-around the body that moves. Allocates nothing.
+Walls come from the grid of the map, bodies from `Bins`. Both are tested as circles
+around the moving body. The free distance bounds how far a body can move before the next
+test. Allocates nothing.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ from botyard.engine.kernels.jit import inline_kernel
 from botyard.engine.kernels.polygons import length, segment_distance
 from botyard.engine.layout import Bins, Bodies, Grid
 
-OBSTACLE = 1  # Visible.OBSTACLE
+# `Visible.OBSTACLE`: kernels take plain numbers.
+OBSTACLE = 1
 LEEWAY = 0.75
-"""How far from a body others are looked for, m: the more, the longer it need not look
-again, and the more there are.
+"""Radius of the search for other bodies around a body, m.
+
+A larger one postpones the next search, but finds more bodies.
 """
 
 
 @inline_kernel
 def near_segments(grid: Grid, x: float, y: float, reach: float) -> tuple[int, float]:
-    """Note in `Grid.near` the solid segments within `reach` m of (x, y), as entries of
-    the grid.
+    """Note in `Grid.near` the solid segments within `reach` m of (x, y).
 
-    Returns how many, and how far the nearest one is at the least, m: others are beyond
-    the cells that were looked at.
+    They are noted as entries of the grid.
+
+    Returns their count, and a lower bound of the distance to the nearest one, m: others
+    lie beyond the searched cells.
     """
     start, seg, classes, near, x0, y0, nx = (
         grid.start,
@@ -46,9 +49,8 @@ def near_segments(grid: Grid, x: float, y: float, reach: float) -> tuple[int, fl
     nearest = min(min(gx - i0, i1 + 1 - gx), min(gy - j0, j1 + 1 - gy))
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
-            if not (
-                int(classes[k]) & OBSTACLE
-            ):  # sensors may see it, but robots pass through
+            # Robots pass through it, although sensors may see it.
+            if not int(classes[k]) & OBSTACLE:
                 continue
 
             ax, ay = seg[k, 0], seg[k, 1]
@@ -65,8 +67,11 @@ def near_segments(grid: Grid, x: float, y: float, reach: float) -> tuple[int, fl
 def near_bodies(
     bodies: Bodies, bins: Bins, row: int, x: float, y: float, reach: float
 ) -> int:
-    """Note in `Bodies.near` the other solid bodies whose circle is within `reach` m of
-    (x, y); how many.
+    """Note in `Bodies.near` the other solid bodies within `reach` m of (x, y).
+
+    The distance of a body is the distance of its circle.
+
+    Returns their count.
     """
     rows, at, classes, start, frame, shape = (
         bins.rows,
@@ -77,7 +82,7 @@ def near_bodies(
         bins.shape,
     )
     count = 0
-    # bodies may have moved in this step, and stand beside their bin
+    # Bodies that have moved in this step may be outside of their bins.
     wide = reach + bins.reach[0] + bins.reach[1]
     i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], shape[0])
     j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], shape[1])
@@ -99,12 +104,14 @@ def near_bodies(
 
 @inline_kernel
 def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> float:
-    """How far body `row`, whose corners stand in `Bodies.world` for a place at (x, y),
-    is from other solid bodies there, m: by its circle.
+    """Return the distance of a body at (x, y) from other solid bodies, m.
 
-    At most `LEEWAY`; negative where it may touch one: for bodies whose circles overlap
-    only one axis is tried, that from the one's middle to the other's, which separates
-    most that do not touch.
+    Its circle counts.
+
+    The corners of the body in `Bodies.world` must belong to that place. The result is
+    at most `LEEWAY`, and negative if the body may touch another one. Bodies with
+    overlapping circles are tested along one axis only, from centre to centre, which
+    separates most bodies without contact.
     """
     rows, at, classes, start, frame, shape = (
         bins.rows,
@@ -121,6 +128,7 @@ def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> fl
         bodies.radius[row],
     )
     found = LEEWAY
+    # Bodies extend beyond their bins, and may have moved in this step.
     wide = radius + LEEWAY + bins.reach[0] + bins.reach[1]
     i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], shape[0])
     j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], shape[1])
@@ -130,7 +138,8 @@ def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> fl
             start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0
         ):
             ex, ey, apart = at[k, 0] - x, at[k, 1] - y, radius + at[k, 2]
-            # most are farther than the nearest so far: a test without a square root
+            # Most are farther than the nearest one so far: this test needs no square
+            # root.
             if (
                 ex * ex + ey * ey > (apart + found) * (apart + found)
                 or not int(classes[k]) & OBSTACLE
@@ -141,7 +150,8 @@ def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> fl
             if other == row:
                 continue
             beyond = length(ex, ey) - apart
-            if beyond > 0.0:  # the circles are apart
+            # The circles are apart.
+            if beyond > 0.0:
                 found = min(found, beyond)
                 continue
 
@@ -154,9 +164,8 @@ def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> fl
             ):
                 theirs = min(theirs, (world[w, 0] - x) * ex + (world[w, 1] - y) * ey)
 
-            if (
-                theirs <= mine
-            ):  # that axis does not separate them: the narrow phase must say
+            # That axis does not separate them: the narrow phase must decide.
+            if theirs <= mine:
                 return -1.0
 
     return found
@@ -164,11 +173,10 @@ def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> fl
 
 @inline_kernel
 def clear_of_segments(grid: Grid, bodies: Bodies, row: int, n_segments: int) -> bool:
-    """Whether none of the first segments of `Grid.near` can touch body `row`, whose
-    corners stand in `Bodies.world`.
+    """Return whether none of the first segments of `Grid.near` can touch body `row`.
 
-    Two axes are tried: all corners lie on one side of the segment, or before or behind
-    it.
+    The body's corners are in `Bodies.world`. Two axes are tested: all corners lie on
+    one side of the segment, or before or behind it.
     """
     seg, near, x0, y0, h, world = (
         grid.seg,

@@ -1,9 +1,9 @@
-"""Moving bodies without letting them pass through anything (pioneer-protocol §11.3).
+"""Motion of bodies without passing through anything (pioneer-protocol §11.3).
 
-A robot moves along its arc until its outline would touch something; it is then left at
-the last free place on the arc, and is stalled. Broad phase: what is near the arc
-(`broadphase`); narrow phase: exact polygons against map segments and the outlines of
-other bodies (`polygons`). Bodies move one after the other, in the order of
+A robot moves along its arc until its outline would touch something. It then stays at
+the last free place on the arc, and is stalled. The broad phase finds things near the
+arc (`broadphase`). The narrow phase tests exact polygons against map segments and the
+outlines of other bodies (`polygons`). Bodies move one after the other, in the order of
 `Bodies.order`. Allocates nothing; runs in one thread.
 """
 
@@ -44,33 +44,33 @@ from botyard.engine.layout import F8, I1, I8, WALL, Bodies, Grid, World
 from botyard.numerics.elementary import atan2, cosine_sine
 
 TRANSLATING = 2e-5
-"""A robot slower than this only turns, m/s (§11.3)."""
+"""Speed up to which a robot only turns, m/s (§11.3)."""
 ALONG = 1e-9
-"""Rounding allowed, m, when a body that overlaps something moves along it and not away.
-"""
+"""Tolerance for rounding of a body that moves along an overlap, not away from it, m."""
 MARCH, AT_START, ESCAPE, REFINE = 0, 1, 2, 3
 """Stages of the search for the first contact, see `free_fraction`."""
 NEAR = 4.0 * CONTACT
-"""A body that was stopped by something is nearer to it than this, m."""
+"""Distance from its obstacle within which a stopped body stays, m."""
 SECTORS = 64
-"""Sectors of bearings in which contacts are reported."""
+"""Number of sectors of bearings in which contacts are reported."""
 
 
 class Sweep(NamedTuple):
-    """The arc along which one body moves in a step, and what the broad phase has found
-    near it.
+    """Arc along which one body moves in a step, and near things.
+
+    The broad phase has found these things.
 
     Attributes
     ----------
     row : int
-        The body.
+        Row of the body.
     x, y, cosine, sine : float
-        Where it begins, m; cosine and sine of the heading there.
+        Start of the arc, m; cosine and sine of the heading there.
     dx, dy, dth : float
         Body twist times dt, m, m, rad.
     segments, bodies : int
-        So many first entries of `Grid.near` and `Bodies.near` are near; corners of
-        those bodies stand in `Bodies.world`.
+        Number of first entries of `Grid.near` and `Bodies.near` that are near;
+        `Bodies.world` holds the corners of those bodies.
     """
 
     row: int
@@ -95,13 +95,15 @@ def clearance(
     enough: float,
     escaping: bool,
 ) -> float:
-    """How far a body is from what is near its arc, m, when it has gone `part` of it, 0
-    … 1: the narrow phase.
+    """Return the distance of a body from things near its arc, m.
 
-    Not positive where it touches something; a distance that is larger than `enough`
-    need not be exact. See `polygon_gap`. With `escaping`, things that the body's origin
-    does not come nearer to are let pass: a body that already overlaps something may
-    move away from it. Writes the body's corners there to `Bodies.scratch`.
+    The body is at `part` of the arc, 0 … 1.
+
+    This is the narrow phase. The distance is not positive if the body touches
+    something. A distance above `enough` need not be exact. See `polygon_gap`. With
+    `escaping`, things that the body's origin does not approach are ignored: a body that
+    already overlaps something may move away from it. Writes the body's corners there to
+    `Bodies.scratch`.
     """
     dx, dy, dth = sweep.dx * part, sweep.dy * part, sweep.dth * part
     seg, x0, y0, h, world = grid.seg, grid.x0, grid.y0, grid.h, bodies.world
@@ -116,7 +118,7 @@ def clearance(
     u, v = turning(dth)
     ax, ay = u * dx - v * dy, v * dx + u * dy
     x, y = old_x + cosine * ax - sine * ay, old_y + sine * ax + cosine * ay
-    # sine and cosine of what it turns
+    # Sine and cosine of the turn
     u, v = u * dth, 1.0 - v * dth
     c, s = cosine * v - sine * u, sine * v + cosine * u
     p0, p1, radius = (
@@ -131,7 +133,7 @@ def clearance(
         k = grid.near[n]
         ax, ay = x0 + seg[k, 0] * h, y0 + seg[k, 1] * h
         bx, by = ax + seg[k, 2] * h, ay + seg[k, 3] * h
-        # what it moves away from cannot stop it
+        # Things that it moves away from cannot stop it.
         if (
             not escaping
             or segment_distance(x, y, ax, ay, bx, by)
@@ -151,9 +153,8 @@ def clearance(
         ox, oy = pose[other, 0], pose[other, 1]
         apart = length(x - ox, y - oy)
         beyond = apart - radius - bodies.radius[other]
-        if (
-            beyond > enough
-        ):  # their circles are so far apart that nobody wants to know how far the outlines are
+        # Their circles are so far apart that the exact gap does not matter.
+        if beyond > enough:
             gap = min(gap, beyond)
         elif not escaping or apart < length(old_x - ox, old_y - oy) - ALONG:
             for q in range(part_start[other], part_start[other + 1]):
@@ -180,22 +181,23 @@ def clearance(
 
 @inline_kernel
 def free_fraction(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep) -> float:
-    """How much of its arc a body can travel: 0 … 1; 1 is all of it. Continuous
-    collision detection by marching, then root finding.
+    """Return the part of its arc that a body can travel, 0 … 1; 1 is the whole arc.
 
-    The arc is tried at places so close that nothing fits between them; between the last
-    free and the first blocked one a place is looked for that is free by no more than
-    `CONTACT`: twice where the gaps at both ends let it expect (regula falsi), once in
-    the middle (bisection), and so on. A body that overlaps something before it moves
-    may move away from it (COL-009). All trials are made in one place of the loop, so
-    that `clearance` is compiled once.
+    This is continuous collision detection by marching, then root finding. The arc is
+    tested at places so close that nothing fits between them. Between the last free and
+    the first blocked one, a place is searched that is free by at most `CONTACT`. The
+    search takes twice the place expected from the gaps at both ends (regula falsi),
+    then once the middle (bisection), and so on. A body that overlaps something before
+    it moves may move away from it (COL-009). All trials are made in one place of the
+    loop, so that `clearance` is compiled once.
     """
     reach = length(sweep.dx, sweep.dy)
+    # A move shorter than half the body's width cannot jump over anything.
     steps = max(1, int(math.ceil(reach / bodies.inner[sweep.row])))
     n, low, high, f = 1, 0.0, 1.0, 0.0
     gap_low, gap_high = reach, -reach
-    # a number, and compared in the call: for a literal False Numba would compile all of
-    # `clearance` once more
+    # A number that is compared in the call: with a literal False Numba would compile
+    # all of `clearance` once more.
     escaping = 0
     stage, expected = MARCH, 0
     while True:
@@ -206,34 +208,35 @@ def free_fraction(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep) -> float:
         elif stage == ESCAPE:
             f = CONTACT / reach
         elif expected < 2:
-            # regula falsi: the gap is nearly linear between two places
+            # Regula falsi: the gap is nearly linear between two places.
             f = low + (high - low) * (gap_low - 0.5 * CONTACT) / (gap_low - gap_high)
         else:
-            # bisection: bounds the number of trials where it is not
+            # Bisection: bounds the number of trials otherwise.
             f = 0.5 * (low + high)
 
         gap = clearance(grid, pose, bodies, sweep, f, reach, escaping == 1)
         if stage == MARCH:
             if gap > 0.0:
                 low, gap_low = f, min(gap, reach)
-                if n == steps:  # the whole arc is free
+                # The whole arc is free.
+                if n == steps:
                     break
                 n += 1
                 continue
 
             high, gap_high = f, min(gap, -ALONG)
-            # blocked at the first place: perhaps it overlapped something before it
-            # moved
+            # Blocked at the first place: perhaps it overlapped something before it
+            # moved.
             stage = AT_START if n == 1 and escaping == 0 else REFINE
         elif stage == AT_START:
-            # it did: try whether it moves away from that
+            # It did: test whether it moves away.
             if gap <= 0.0:
                 escaping, stage = 1, ESCAPE
                 continue
 
             gap_low, stage = min(gap, reach), REFINE
         elif stage == ESCAPE:
-            # it meets at once what it moves towards
+            # It hits at once an obstacle that it approaches.
             if gap <= 0.0:
                 break
             low, gap_low, stage = f, min(gap, reach), MARCH
@@ -244,7 +247,7 @@ def free_fraction(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep) -> float:
             else:
                 high, gap_high = f, min(gap, -ALONG)
 
-        # near enough: to what it meets, or along its arc
+        # Near enough: to the obstacle, or along its arc.
         if stage == REFINE and (gap_low <= CONTACT or (high - low) * reach <= CONTACT):
             break
 
@@ -253,7 +256,7 @@ def free_fraction(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep) -> float:
 
 @kernel
 def sector(x: float, y: float) -> int:
-    """Number of the sector of the bearing of (x, y) in a body's frame."""
+    """Return the number of the sector of the bearing of (x, y) in a body frame."""
     turn = atan2(y, x) / (2.0 * math.pi)
     return int(math.floor(turn * SECTORS)) % SECTORS
 
@@ -272,11 +275,12 @@ def chord_sectors(
     c: float,
     s: float,
 ) -> np.uint64:
-    """Sectors, as bits, of the part of the segment a–b that lies in the polygon
-    verts[v0:v1], seen from the body's origin (x, y).
+    """Return sectors, as bits, of the part of the segment a–b in a polygon.
 
-    `c` and `s` are cosine and sine of the body's heading. The part is taken between its
-    outermost crossings with the polygon.
+    The polygon is verts[v0:v1].
+
+    They are seen from the body's origin (x, y). `c` and `s` are cosine and sine of the
+    body's heading. The part lies between its outermost crossings with the polygon.
     """
     ex, ey = bx - ax, by - ay
     low, high = 2.0, -1.0
@@ -305,7 +309,8 @@ def chord_sectors(
         c * (ax + high * ex - x) + s * (ay + high * ey - y),
         c * (ay + high * ey - y) - s * (ax + high * ex - x),
     )
-    if (last - first) % SECTORS > SECTORS // 2:  # the short way round
+    # In the shorter direction
+    if (last - first) % SECTORS > SECTORS // 2:
         first, last = last, first
     for n in range((last - first) % SECTORS + 1):
         bits |= np.uint64(1) << np.uint64((first + n) % SECTORS)
@@ -316,8 +321,9 @@ def chord_sectors(
 def contact_sectors(
     grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep, part: float
 ) -> np.uint64:
-    """Sectors, as bits, in which a body touches what is near its arc, when it has gone
-    `part` of it.
+    """Return sectors, as bits, in which a body touches near things.
+
+    The body is at `part` of its arc.
     """
     row, dx, dy, dth = sweep.row, sweep.dx * part, sweep.dy * part, sweep.dth * part
     seg, x0, y0, h, world, placed = (
@@ -346,9 +352,8 @@ def contact_sectors(
         k = grid.near[n]
         px, py = x0 + seg[k, 0] * h, y0 + seg[k, 1] * h
         qx, qy = px + seg[k, 2] * h, py + seg[k, 3] * h
-        if (
-            segment_distance(x, y, px, py, qx, qy) <= radius
-        ):  # it can reach the outline at all
+        # Otherwise it cannot reach the outline.
+        if segment_distance(x, y, px, py, qx, qy) <= radius:
             for p in range(p0, p1):
                 bits |= chord_sectors(
                     placed,
@@ -371,9 +376,8 @@ def contact_sectors(
             px, py = world[w1 - 1, 0], world[w1 - 1, 1]
             for w in range(w0, w1):
                 qx, qy = world[w, 0], world[w, 1]
-                if (
-                    segment_distance(x, y, px, py, qx, qy) <= radius
-                ):  # so can this edge of the other body
+                # Otherwise this edge of the other body cannot reach the outline.
+                if segment_distance(x, y, px, py, qx, qy) <= radius:
                     for p in range(p0, p1):
                         first, last = vert_start[p] - v0, vert_start[p + 1] - v0
                         bits |= chord_sectors(
@@ -387,16 +391,18 @@ def contact_sectors(
 
 @kernel
 def stopped_by(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep, part: float) -> int:
-    """What a body touches when it has gone `part` of its arc: the row of the nearest
-    body, or `WALL`.
+    """Return the obstacle of a body: row of the nearest body, or `WALL`.
 
-    What it does not come nearer to counts only if it touches nothing else: a body that
-    overlaps something may move away from it. All trials are made in one place of the
-    loop, so that `clearance` is compiled once.
+    The body is at `part` of its arc.
+
+    A thing that it does not approach counts only if it touches nothing else, because a
+    body that overlaps something may move away from it. All trials are made in one place
+    of the loop, so that `clearance` is compiled once.
     """
     near, nearest, met = bodies.near, math.inf, WALL
     for away in range(2):
-        for n in range(-1, sweep.bodies):  # all walls, then each body
+        # All walls, then each body
+        for n in range(-1, sweep.bodies):
             if n >= 0:
                 near[0], near[n] = near[n], near[0]
             one = Sweep(
@@ -423,9 +429,7 @@ def stopped_by(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep, part: float) 
 
 @merged_kernel
 def is_blocked(world: World, pose: F8, row: int) -> bool:
-    """Whether body `row` touches something solid where it is; `pose` stands in place of
-    `State.pose`.
-    """
+    """Return whether body `row` touches something solid; `pose` replaces `State.pose`."""
     grid, bodies, bins = world.grid, world.bodies, world.bins
     radius, x, y = bodies.radius[row], pose[row, 0], pose[row, 1]
     n_segments, _ = near_segments(grid, x, y, radius)
@@ -437,8 +441,9 @@ def is_blocked(world: World, pose: F8, row: int) -> bool:
 
 @entry_kernel
 def find_blocked(world: World, pose: F8, rows: I8, found: I1) -> None:
-    """`is_blocked` for each of the bodies `rows`, (n,), into `found`, (n,), as 0 or 1;
-    for callers outside the step.
+    """Write `is_blocked` for the bodies `rows`, (n,), to `found`, (n,), as 0 or 1.
+
+    For callers outside of the step.
     """
     for i in range(rows.shape[0]):
         found[i] = 1 if is_blocked(world, pose, rows[i]) else 0
@@ -446,9 +451,7 @@ def find_blocked(world: World, pose: F8, rows: I8, found: I1) -> None:
 
 @merged_kernel
 def leads(bodies: Bodies, row: int) -> bool:
-    """Whether a body with exact ramps goes some distance in this step although it has
-    come to rest at its end.
-    """
+    """Return whether a body with exact ramps moves in a step that it ends at rest."""
     lead = bodies.lead
     return bool(
         (bodies.exact[row] == 1)
@@ -458,10 +461,9 @@ def leads(bodies: Bodies, row: int) -> bool:
 
 @merged_kernel
 def move_all(world: World, dt: float) -> None:
-    """Move all bodies that can drive, in the order of `Bodies.order`, as far as they
-    can.
+    """Move all bodies with a drive as far as they can, in the order of `Bodies.order`.
 
-    Writes pose, disp, spin, stall, contact and, where something blocks the way, vel.
+    Writes pose, disp, spin, stall, contact and, if an obstacle stops a body, vel.
     """
     state, bodies = world.state, world.bodies
     order, vel, disp, spin, stall = (
@@ -476,10 +478,10 @@ def move_all(world: World, dt: float) -> None:
         row = order[n]
         disp[row, 0] = disp[row, 1] = disp[row, 2] = 0.0
         spin[row] = 0.0
-        # it has mass: see engine/dynamics.py
+        # Bodies with mass: see engine/dynamics.py.
         if state.control[row] != 0:
             continue
-        # it stands; the others may come nearer
+        # It stands; others may come nearer.
         if (
             vel[row, 0] == 0.0
             and vel[row, 1] == 0.0
@@ -494,7 +496,7 @@ def move_all(world: World, dt: float) -> None:
 
 @merged_kernel
 def move_body(world: World, row: int, dt: float) -> None:
-    """Move one body that has a velocity, as far as it can."""
+    """Move one body with a velocity as far as it can."""
     state, bodies, bins = world.state, world.bodies, world.bins
     pose, vel, disp, placed = state.pose, state.vel, state.disp, bodies.placed
     dx, dy, dth = vel[row, 0] * dt, vel[row, 1] * dt, vel[row, 2] * dt
@@ -516,15 +518,15 @@ def move_body(world: World, row: int, dt: float) -> None:
     )
     place_corners(bodies.verts, v0, v1, to_x, to_y, to_c, to_s, bodies.world, v0)
     fraction = 1.0
-    # turning is never stopped, else a robot at a wall could not turn away (COL-005); a
-    # blocked robot turns where it stands
+    # Turning is never stopped; otherwise a robot at a wall could not turn away
+    # (COL-005). A blocked robot turns in place.
     translates = abs(vel[row, 0]) > TRANSLATING or abs(vel[row, 1]) > TRANSLATING
     if bodies.exact[row] == 1:
         translates = abs(dx) > TRANSLATING * dt or abs(dy) > TRANSLATING * dt
     if translates and int(state.mask[row]) & OBSTACLE:
         fraction = travel(world, Sweep(row, x, y, c, s, dx, dy, dth, 0, 0), to_x, to_y)
     else:
-        # nothing stops it, but the others may come nearer
+        # Nothing stops it, but others may come nearer.
         state.contact[row] = np.uint64(0)
         bodies.leeway[row] -= bins.reach[2]
 
@@ -534,9 +536,10 @@ def move_body(world: World, row: int, dt: float) -> None:
         dy * fraction,
         dth * fraction,
     )
-    # it is left where it met something, and turns there
+    # It stays at its obstacle, and turns there.
     if fraction < 1.0:
         state.stall[row] = 1
+        # A blocked robot has no speed, from which its ramps start again (§11.3).
         vel[row, 0] = vel[row, 1] = 0.0
         state.spin[row] = dth - disp[row, 2]
         ax, ay = arc(disp[row, 0], disp[row, 1], disp[row, 2])
@@ -557,11 +560,12 @@ def move_body(world: World, row: int, dt: float) -> None:
 
 @merged_kernel
 def travel(world: World, arc_ahead: Sweep, to_x: float, to_y: float) -> float:
-    """How much of its arc a body can travel, 0 … 1, whose corners stand in
-    `Bodies.world` for the end of it, (`to_x`, `to_y`).
+    """Return the part of its arc that a body can travel, 0 … 1.
 
-    Where nothing solid is near, the way is free without further tests: that is most
-    bodies in most steps. Writes `State.contact`, `Bodies.leeway` and `Bins.met`.
+    The body's corners in `Bodies.world` must belong to the end of the arc, (`to_x`,
+    `to_y`). If nothing solid is near, the arc is free without further tests; so it is
+    for most bodies in most steps. Writes `State.contact`, `Bodies.leeway` and
+    `Bins.met`.
     """
     grid, bodies, bins, pose, contact = (
         world.grid,
@@ -572,9 +576,8 @@ def travel(world: World, arc_ahead: Sweep, to_x: float, to_y: float) -> float:
     )
     row, leeway = arc_ahead.row, bodies.leeway
     way, others_way = length(arc_ahead.dx, arc_ahead.dy), bins.reach[2]
-    if (
-        leeway[row] > way + others_way
-    ):  # nothing was so near when it looked last that it can be here now
+    # Nothing was near enough at the last search to be here now.
+    if leeway[row] > way + others_way:
         leeway[row] -= way + others_way
         contact[row] = np.uint64(0)
         return 1.0
@@ -594,14 +597,13 @@ def travel(world: World, arc_ahead: Sweep, to_x: float, to_y: float) -> float:
         - need
     )
     n_segments = 0
-    if (
-        to_wall <= 0.0
-    ):  # the free squares of the grid do not say that it is far from all walls
+    # The free squares of the grid do not exclude near walls.
+    if to_wall <= 0.0:
         n_segments, nearest = near_segments(grid, arc_ahead.x, arc_ahead.y, need)
         to_wall = nearest - need
 
-    # where it will be is asked first, in ways that are quick and mostly say yes; unless
-    # it could jump over something
+    # The end of the arc is tested first by quick tests that mostly succeed, unless the
+    # body could jump over something.
     around = -1.0
     if way <= bodies.inner[row] and clear_of_segments(grid, bodies, row, n_segments):
         around = leeway_among(bodies, bins, row, to_x, to_y)
@@ -624,12 +626,12 @@ def travel(world: World, arc_ahead: Sweep, to_x: float, to_y: float) -> float:
         n_bodies,
     )
     fraction = free_fraction(grid, pose, bodies, sweep)
-    # one that stands where it stood touches what it touched
+    # A body that has not moved touches the same things as before.
     if fraction > 0.0 or sweep.dth != 0.0 or contact[row] == np.uint64(0):
         contact[row] = np.uint64(0)
-        if (
-            fraction < 1.0 and bodies.feels[row] & 1
-        ):  # a little farther it touches what it was stopped by
+        # A little farther it touches its obstacle.
+        if fraction < 1.0 and bodies.feels[row] & 1:
+            # The search stops up to `CONTACT` before the obstacle.
             beyond = min(1.0, fraction + 1.5 * CONTACT / way)
             contact[row] = contact_sectors(grid, pose, bodies, sweep, beyond)
 

@@ -1,19 +1,17 @@
-"""Contacts of bodies with mass: which are near each other, where they touch, and the
-impulses that keep them apart.
+"""Contacts of bodies with mass: near pairs, contact points, and impulses.
 
-Impulses are found one contact after the other, again and again (sequential impulses;
-Catto, "Iterative dynamics with temporal coherence", 2005): along the normal they never
-pull, along the edge they are limited by Coulomb's law. They begin with those of the
-small step before. What overlaps is taken apart by a velocity of its own that is
-forgotten afterwards, so that it brings no energy.
+Impulses are found one contact after the other, in repeated rounds (sequential impulses;
+Catto, "Iterative dynamics with temporal coherence", 2005). Along the normal they never
+pull; along the edge they are limited by Coulomb's law. They start with the impulses of
+the previous substep. A separate velocity removes overlaps. It is dropped afterwards, so
+that it adds no energy.
 
-A mover cannot yield. Between two of them, or between one and a wall, no impulses fulfil
-all conditions: they would grow with each round. Three rules keep them finite. The
-impulse of a moving mover is bounded by what the bodies before it can need
+A mover cannot yield. Between two movers, or between a mover and a wall, no impulses
+fulfil all conditions: they would grow with each round. Three rules keep them finite.
+The impulse of a moving mover is bounded by the needs of the bodies before it
 (`bound_islands`). A mover makes no body faster than an elastic impact does
-(`limit_speeds`). A mover that presses into what does not yield is stopped
-(`botyard.engine.kernels.masses.jam_movers`).
-Allocates nothing; one thread.
+(`limit_speeds`). A mover that presses into something that does not yield is stopped
+(`botyard.engine.kernels.masses.jam_movers`). Allocates nothing; one thread.
 """
 
 from __future__ import annotations
@@ -108,46 +106,45 @@ from botyard.engine.masslayout import (
 from botyard.numerics.elementary import exp, log
 
 SLOP = 5e-4
-"""Bodies may overlap so much where they rest against each other, m: it keeps contacts
-from coming and going.
-"""
+"""Allowed overlap of resting bodies, m, which keeps contacts from flickering."""
 ITERATIONS = 20
-"""So often, at most, impulses are gone through in a substep."""
+"""Highest number of rounds over the impulses of a substep."""
 CONVERGED = 1e-10
-"""They are found when none changes a velocity by more than this, m/s."""
+"""Change of velocity, m/s, below which impulses have converged."""
 CORRECTION_RATE = 60.0 * log(1.0 / 0.9)
-"""An overlap is taken back at this rate, 1/s: a tenth of it in 1/60 s."""
+"""Rate at which overlaps are removed, 1/s: a tenth in 1/60 s."""
 IMPACT_RATIO = 2.0
-"""A mover makes a body at rest at most this many times as fast as itself: an elastic
-impact with an infinite mass.
+"""Highest ratio of the speeds of a pushed body at rest and its mover.
+
+It is the ratio of an elastic impact with an infinite mass.
 """
 MAX_LEVERAGE = 4.0
-"""Greatest impulse of a mover, as a multiple of what takes all that it pushes to the
-greatest speed against forces.
+"""Highest impulse of a mover, relative to the necessary one.
 
+The necessary impulse brings all pushed bodies to their highest speed against forces.
 Levers and wedges need more than one.
 """
 RESTITUTION_THRESHOLD = 0.01
-"""Slower impacts give nothing back, m/s: what lies against something would never come
-to rest.
+"""Impact speed below which there is no restitution, m/s.
+
+Otherwise a body that lies against something would never come to rest.
 """
 WALL_BIT = np.uint64(1 << 63)
-"""In a contact's key: the second one is a wall."""
+"""Bit of a contact's key: the second partner is a wall."""
 
 
-# -- where they touch
+# -- Contact points
 
 
 class Before(NamedTuple):
-    """Contacts of the substep before, with whose impulses this one begins (warm
-    starting).
+    """Contacts of the previous substep, for warm starting.
 
     Attributes
     ----------
     size : int
-        How many there are in `Workspace.old` and `old_key`.
+        Number of contacts in `Workspace.old` and `old_key`.
     scale : float
-        What their impulses are multiplied by: ratio of the lengths of both substeps.
+        Factor of their impulses: ratio of the lengths of both substeps.
     """
 
     size: int
@@ -158,8 +155,9 @@ class Before(NamedTuple):
 def is_before(
     old: U8, o: int, first: np.uint64, second: np.uint64, feature: np.uint64
 ) -> bool:
-    """Whether a contact of the last substep comes before this one: walls behind bodies,
-    then by both and by feature.
+    """Return whether a contact of the last substep sorts before this one.
+
+    Walls follow bodies; then both partners and the feature count.
     """
     old_wall, wall = old[o, 2] & WALL_BIT, feature & WALL_BIT
     if old_wall != wall:
@@ -182,12 +180,12 @@ def add_contacts(
     before: Before,
     o: int,
 ) -> int:
-    """Write the `n` contacts of `Workspace.point` between two slots from row `at` on;
-    there is room for them.
+    """Write the `n` contacts of `Workspace.point` between two slots from row `at` on.
 
-    `ids`: uid of the first one, of the second one or hash of the wall, and feature.
-    Impulses of the substep before are looked for from row `o` on, as both are sorted,
-    and scaled (warm starting). Returns the row from which to look for the next ones.
+    The caller must have checked the room. `ids`: uid of the first one, of the second
+    one or hash of the wall, and feature. Impulses of the previous substep are searched
+    from row `o` on, because both are sorted, and scaled (warm starting). Returns the
+    row from which to search the next ones.
     """
     slots, point, touch, ends, key, old_key = (
         work.slots,
@@ -240,7 +238,7 @@ def find_body_contacts(
 ) -> tuple[int, int]:
     """Write the contacts of all pairs of bodies.
 
-    Returns how many, −1 when there is no room for all, and where to look for older
+    Returns their count, −1 without room for all, and the row from which to search older
     impulses.
     """
     slots, flags, pair, corners = work.slots, work.flags, work.pair, work.corners
@@ -249,7 +247,7 @@ def find_body_contacts(
     for p in range(pairs):
         a = int(pair[p]) // count
         b = int(pair[p]) - a * count
-        # nothing happens between two that do not move by themselves
+        # Nothing happens between two bodies that do not move by themselves.
         if (flags[a, KIND] != AWAKE and flags[b, KIND] != AWAKE) or not overlap(
             slots, a, b
         ):
@@ -268,7 +266,8 @@ def find_body_contacts(
                     corner_start[pb + 1] + off_b,
                     work.point,
                 )
-                if n == 0:  # only their bounds overlap
+                # Only their bounds overlap.
+                if n == 0:
                     continue
                 if at + n > work.touch.shape[0]:
                     return -1, 0
@@ -293,8 +292,9 @@ def find_wall_contacts(
     before: Before,
     o: int,
 ) -> int:
-    """Write the contacts with walls behind those of bodies. Returns how many there are
-    in all; −1 when there is no room for them.
+    """Write the contacts with walls after the contacts of bodies.
+
+    Returns the total count, or −1 without room for all.
     """
     slots, flags, wall, corners, point = (
         work.slots,
@@ -304,9 +304,11 @@ def find_wall_contacts(
         work.point,
     )
     piece_start, corner_start = shapes.piece_start, shapes.corner_start
-    w0, w1 = np.int64(0), np.int64(2)  # the rows of a wall
+    # The rows of a wall
+    w0, w1 = np.int64(0), np.int64(2)
     for s in range(count):
-        if flags[s, KIND] != AWAKE:  # walls push only what can move
+        # Walls push only bodies that can move.
+        if flags[s, KIND] != AWAKE:
             continue
         row = flags[s, ROW]
         off = flags[s, CORNERS] - corner_start[piece_start[row]]
@@ -314,7 +316,7 @@ def find_wall_contacts(
             ax, ay, bx, by = wall[w, 0], wall[w, 1], wall[w, 2], wall[w, 3]
             ex, ey = bx - ax, by - ay
             size = math.sqrt(ex * ex + ey * ey)
-            # one without length has no normal; of the others most are beyond the bounds
+            # A wall without length has no normal. Most others are beyond the bounds.
             if (
                 size == 0.0
                 or max(ax, bx) < slots[s, X_LO]
@@ -339,9 +341,9 @@ def find_wall_contacts(
             for p in range(piece_start[row], piece_start[row + 1]):
                 v0, v1 = corner_start[p] + off, corner_start[p + 1] + off
                 n, turned, edge, other = manifold(corners, v0, v1, w0, w1, point)
-                if (
-                    n > 0 and turned == 0
-                ):  # the normal is the body's: it touches an end of the wall, where others may go on
+                # The normal belongs to the body: it touches an end of the wall, at
+                # which others may continue.
+                if n > 0 and turned == 0:
                     side = side_at_joint(
                         corners,
                         v0,
@@ -357,9 +359,9 @@ def find_wall_contacts(
                         continue
                     if side != KEEP:
                         there, facing = manifold_with_side(corners, side, v0, v1, point)
-                        if (
-                            there >= 0
-                        ):  # else it lies too deep to slide along that side: the contact stays as it is
+                        # Otherwise it lies too deep to slide along that side, and the
+                        # contact stays.
+                        if there >= 0:
                             n, turned, edge, other = there, 1, side, facing
 
                 if n == 0:
@@ -384,16 +386,14 @@ def find_wall_contacts(
     return at
 
 
-# -- the impulses
+# -- Impulses
 
 
 @merged_kernel
 def apply_impulse(
     slots: F8, a: int, b: int, touch: F8, t: int, jx: float, jy: float
 ) -> None:
-    """Let an impulse act on the second body of a contact, and its opposite on the
-    first.
-    """
+    """Apply an impulse to the second body of a contact, and its opposite to the first."""
     slots[a, VX] -= jx * slots[a, IM]
     slots[a, VY] -= jy * slots[a, IM]
     slots[a, W] -= slots[a, II] * (touch[t, AX] * jy - touch[t, AY] * jx)
@@ -406,8 +406,9 @@ def apply_impulse(
 def relative_velocity(
     slots: F8, a: int, b: int, touch: F8, t: int
 ) -> tuple[float, float]:
-    """Velocity of the second body against the first at a contact, in the world's axes,
-    m/s.
+    """Return the velocity of the second body relative to the first at a contact, m/s.
+
+    It is in world axes.
     """
     vx = (
         slots[b, VX]
@@ -426,13 +427,13 @@ def relative_velocity(
 
 @merged_kernel
 def is_pusher(slots: F8, flags: I8, s: int) -> bool:
-    """Whether a slot is a mover that moves now."""
+    """Return whether a slot is a mover that moves now."""
     return flags[s, KIND] == MOVER and slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0
 
 
 @merged_kernel
 def is_stopped(flags: I8, s: int) -> bool:
-    """Whether a slot is a mover that was found to be jammed in this step."""
+    """Return whether a slot is a mover that was jammed in this step."""
     return flags[s, KIND] == MOVER and flags[s, JAMMED] >= 0
 
 
@@ -440,8 +441,9 @@ def is_stopped(flags: I8, s: int) -> bool:
 def contact_velocity(
     slots: F8, s: int, touch: F8, t: int, side: int
 ) -> tuple[float, float]:
-    """Velocity of the first (`side` 0) or second slot of a contact there, in the
-    world's axes, m/s.
+    """Return the velocity of the first (`side` 0) or second slot at a contact, m/s.
+
+    It is in world axes.
     """
     ax, ay = touch[t, AX + 2 * side], touch[t, AY + 2 * side]
     return slots[s, VX] - slots[s, W] * ay, slots[s, VY] + slots[s, W] * ax
@@ -449,7 +451,7 @@ def contact_velocity(
 
 @merged_kernel
 def island_of(flags: I8, s: int) -> int:
-    """The slot that stands for the island of a slot."""
+    """Return the slot that represents the island of a slot."""
     while flags[s, ISLAND] != s:
         s = flags[s, ISLAND]
     return s
@@ -457,7 +459,7 @@ def island_of(flags: I8, s: int) -> int:
 
 @merged_kernel
 def energy_speed(slots: F8, s: int) -> float:
-    """The speed at which a body would have its kinetic energy if it did not turn, m/s."""
+    """Return the speed at which a body has its kinetic energy without rotation, m/s."""
     w2 = slots[s, W] * slots[s, W] * slots[s, KGM2] * slots[s, IM]
     return math.sqrt(slots[s, VX] * slots[s, VX] + slots[s, VY] * slots[s, VY] + w2)
 
@@ -466,13 +468,13 @@ def energy_speed(slots: F8, s: int) -> float:
 def find_islands(
     slots: F8, flags: I8, touch: F8, ends: I8, touches: int
 ) -> tuple[bool, bool]:
-    """Find the islands: bodies with mass that touch each other.
+    """Find the islands: groups of bodies with mass that touch each other.
 
-    Writes the deepest overlap at all contacts of an island, with walls and movers too,
-    to the slot that stands for it. Returns whether a moving mover touches a body,
-    otherwise it writes nothing; and whether an island is pinched: it touches two things
-    that cannot yield, movers or walls. Goes through contacts alone: few of many bodies
-    touch anything.
+    Writes the deepest overlap at all contacts of an island, also with walls and movers,
+    to the slot that represents it. The first result states whether a moving mover
+    touches a body; otherwise nothing is written. The second one states whether an
+    island is pinched: it touches two things that cannot yield, movers or walls. The
+    search runs over contacts only, because few bodies touch anything.
     """
     pushed = False
     for t in range(touches):
@@ -491,6 +493,7 @@ def find_islands(
     for t in range(touches):
         if flags[ends[t, 0], KIND] == AWAKE and flags[ends[t, 1], KIND] == AWAKE:
             a, b = island_of(flags, ends[t, 0]), island_of(flags, ends[t, 1])
+            # Union of two islands; the lower slot represents both.
             flags[max(a, b), ISLAND] = min(a, b)
 
     for t in range(touches):
@@ -499,7 +502,7 @@ def find_islands(
             if flags[s, KIND] == AWAKE:
                 i = flags[s, ISLAND] = island_of(flags, s)
                 slots[i, DEEP] = max(slots[i, DEEP], touch[t, DEEPNESS])
-                # a mover, or a wall: all walls are one
+                # A mover or a wall; all walls count as one.
                 if flags[other, KIND] != AWAKE:
                     pinched |= flags[i, ANCHOR] >= 0 and flags[i, ANCHOR] != other
                     flags[i, ANCHOR] = other
@@ -511,13 +514,14 @@ def find_islands(
 def bound_islands(
     slots: F8, flags: I8, touch: F8, ends: I8, touches: int, h: float
 ) -> None:
-    """Bound the impulses of moving movers, after forces and before impulses, where an
-    island is pinched.
+    """Bound the impulses of moving movers at pinched islands.
+
+    Call it after forces were applied, and before impulses are found.
 
     Writes for each island: its mass; the impulse of all forces in this substep; the
-    speed of the fastest mover where it touches the island; the greatest speed that a
-    body of it may have afterwards. This is `IMPACT_RATIO` times the speed of that
-    mover, or the greatest speed of its bodies before the contacts.
+    speed of the fastest mover at a contact with the island; the highest speed of its
+    bodies afterwards. The latter is `IMPACT_RATIO` times the speed of that mover, or
+    the highest speed of its bodies before the contacts.
     """
     for t in range(touches):
         for side in range(2):
@@ -557,8 +561,9 @@ def bound_islands(
 
 @kernel
 def limit_speeds(slots: F8, flags: I8, ends: I8, touches: int, h: float) -> None:
-    """Take from pushed bodies the energy that movers cannot have given: what rounds of
-    impulses leave in a jam.
+    """Remove energy of pushed bodies that movers cannot have provided.
+
+    Rounds of impulses leave such energy in a jam.
     """
     for t in range(touches):
         for side in range(2):
@@ -567,7 +572,8 @@ def limit_speeds(slots: F8, flags: I8, ends: I8, touches: int, h: float) -> None
                 most, speed = slots[flags[s, ISLAND], TOP], energy_speed(slots, s)
                 if speed <= most:
                     continue
-                if flags[s, CONTROL] == MOTORS:  # its wheels accelerate it, too
+                # The wheels also accelerate it.
+                if flags[s, CONTROL] == MOTORS:
                     reach = slots[s, LT] / math.sqrt(slots[s, KGM2] * slots[s, IM])
                     most += (slots[s, LF] + reach) * slots[s, IM] * h
 
@@ -591,9 +597,11 @@ def prepare_impulses(
     scale: float,
     pinched: bool,
 ) -> None:
-    """Before the impulses of a substep: bounces, by the velocities before; forces;
-    bounds; earlier impulses.
+    """Prepare the impulses of a substep.
+
+    In order: bounces by the velocities before; forces; bounds; previous impulses.
     """
+    # Independent of the length of a substep: overlaps decay exponentially.
     part = (1.0 - exp(-CORRECTION_RATE * h)) / h
     for t in range(touches):
         a, b = ends[t, 0], ends[t, 1]
@@ -618,8 +626,8 @@ def prepare_impulses(
         ends[t, 3] = 1 if flags[a, KIND] == AWAKE and flags[b, KIND] == AWAKE else 2
         if is_pusher(slots, flags, a) or is_pusher(slots, flags, b):
             ends[t, 3] = 0
-        # they part: what was between them before was an impact; or the mover has been
-        # stopped
+        # They separate: the previous impulse was an impact. Or the mover has been
+        # stopped.
         if (
             speed > RESTITUTION_THRESHOLD
             or is_stopped(flags, a)
@@ -669,12 +677,12 @@ def prepare_impulses(
 
 @merged_kernel
 def order_contacts(ends: I8, touches: int) -> None:
-    """Write the order of contacts to the last column of `ends`: moving movers, bodies
-    with mass, all that stands.
+    """Write the order of contacts to the last column of `ends`.
 
-    Between a mover and a wall, or a mover that stands, there may be no way out. The
-    last contact holds then: nothing is pressed through what stands. All between comes
-    nearer in each substep until the mover is found to be jammed.
+    Contacts of moving movers come first, then of bodies with mass, then of standing
+    things. Between a mover and a wall, or a standing mover, there may be no solution.
+    The last contact holds then: nothing is pressed through standing things. The bodies
+    in between get closer in each substep until the mover counts as jammed.
     """
     n = 0
     for turn in range(3):
@@ -686,13 +694,14 @@ def order_contacts(ends: I8, touches: int) -> None:
 
 @kernel
 def solve_contacts(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
-    """Go through all contacts once. Returns whether an impulse has changed a velocity."""
+    """Process all contacts once; return whether an impulse has changed a velocity."""
     changed = False
     for n in range(touches):
         t = ends[n, 2]
         a, b = ends[t, 0], ends[t, 1]
         nx, ny = touch[t, NX], touch[t, NY]
-        if touch[t, PUSH] > 0.0:  # take the overlap back
+        # Remove the overlap.
+        if touch[t, PUSH] > 0.0:
             ra, rb = (
                 touch[t, AX] * ny - touch[t, AY] * nx,
                 touch[t, CX] * ny - touch[t, CY] * nx,
@@ -716,12 +725,12 @@ def solve_contacts(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
 
         vx, vy = relative_velocity(slots, a, b, touch, t)
         was, was_t = touch[t, JN], touch[t, JT]
-        # they only push each other
+        # Along the normal they only push each other.
         touch[t, JN] = min(
             touch[t, MOST],
             max(0.0, was - (vx * nx + vy * ny + touch[t, BOUNCE]) * touch[t, MN]),
         )
-        # and rub no more than friction allows
+        # Along the edge, Coulomb's law limits friction.
         most = touch[t, GRIP] * touch[t, JN]
         touch[t, JT] = min(most, max(-most, was_t - (vy * nx - vx * ny) * touch[t, MT]))
         jn, jt = touch[t, JN] - was, touch[t, JT] - was_t
@@ -736,7 +745,8 @@ def solve_contacts(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
 
 @kernel
 def solve_floor_friction(slots: F8, flags: I8, count: int, h: float) -> bool:
-    """Go through the friction of all bodies on the floor, or of their wheels, once.
+    """Process the friction of all bodies on the floor, or of their wheels, once.
+
     Returns whether an impulse has changed a velocity.
     """
     changed = False
@@ -754,7 +764,8 @@ def solve_floor_friction(slots: F8, flags: I8, count: int, h: float) -> bool:
             slots[s, JY] + (slots[s, GY] - slots[s, VY]) * m,
         )
         size = math.sqrt(jx * jx + jy * jy)
-        if size > most:  # it slides
+        # It slides.
+        if size > most:
             jx, jy = jx * (most / size), jy * (most / size)
         jw = min(
             most_w, max(-most_w, slots[s, JW] + (slots[s, GW] - slots[s, W]) * inertia)
@@ -780,8 +791,9 @@ def solve_impulses(
     h: float,
     pinched: bool,
 ) -> None:
-    """Find the impulses of a substep, as well as `ITERATIONS` rounds can; then take
-    overlaps back.
+    """Find the impulses of a substep, then remove overlaps.
+
+    At most `ITERATIONS` rounds are made.
 
     `pinched`: see `find_islands`.
     """

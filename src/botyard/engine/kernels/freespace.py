@@ -1,5 +1,6 @@
-"""Free space of a map on a raster: which cells are far enough from walls, and which of
-them hang together. Not used in a step.
+"""Free space of a map on a raster: cells far enough from walls, and connected regions.
+
+Not used in a step.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from botyard.engine.kernels.polygons import segment_distance
 from botyard.engine.layout import I4, I8, U1, Grid
 
 BORDER = 0.01
-"""Cells of the grid are taken for so much larger on each side, in cells: more than
-rounding does.
+"""Enlargement of grid cells on each side, in cells: more than the effect of rounding.
 """
 
 
@@ -21,17 +21,16 @@ rounding does.
 def mark_near_walls(
     grid: Grid, x0: float, y0: float, cell: float, reach: float, near: U1
 ) -> None:
-    """Write 1 to each cell of a raster whose middle is within `reach` m of a solid
-    wall.
+    """Write 1 to raster cells with centres within `reach` m of a solid wall.
 
-    Cell (iy, ix) of `near`, (ny, nx), has its middle at (`x0` + (ix + ½)·`cell`, `y0` +
+    Cell (iy, ix) of `near`, (ny, nx), has its centre at (`x0` + (ix + ½)·`cell`, `y0` +
     (iy + ½)·`cell`), m.
     """
     ny, nx = near.shape
     seg, h = grid.seg, grid.h
     for c in range(grid.nx * grid.ny):
-        # a wall has an entry in each cell of the grid that it passes: each entry stands
-        # for the part of it that is there
+        # A wall has an entry in each grid cell that it crosses. Each entry stands for
+        # the part of the wall in its cell.
         left, low = (
             grid.x0 + (c % grid.nx - BORDER) * h,
             grid.y0 + (c // grid.nx - BORDER) * h,
@@ -42,6 +41,7 @@ def mark_near_walls(
                 continue
             ax, ay = grid.x0 + seg[k, 0] * h, grid.y0 + seg[k, 1] * h
             bx, by = ax + seg[k, 2] * h, ay + seg[k, 3] * h
+            # Only raster cells within reach of the part of the wall in this grid cell
             i0 = max(0, int(math.floor((max(min(ax, bx), left) - reach - x0) / cell)))
             i1 = min(
                 nx - 1, int(math.floor((min(max(ax, bx), right) + reach - x0) / cell))
@@ -63,11 +63,10 @@ def mark_near_walls(
 
 @entry_kernel
 def label_regions(near: U1, labels: I4, queue: I8) -> int:
-    """Number the regions of cells that are 0 in `near`, (ny, nx): cells hang together
-    by their sides.
+    """Number the regions of cells that are 0 in `near`, (ny, nx); return their count.
 
-    Writes 1, 2 … to `labels`, (ny, nx), which is zero before. `queue`: workspace,
-    (ny·nx,). Returns how many regions there are.
+    Cells of a region are connected by their sides. Writes 1, 2 … to `labels`, (ny, nx),
+    which must be zero. `queue`: workspace, (ny·nx,).
     """
     ny, nx = near.shape
     count = 0
@@ -76,9 +75,10 @@ def label_regions(near: U1, labels: I4, queue: I8) -> int:
             continue
         count += 1
         labels[begin // nx, begin % nx] = count
+        # The queue needs one place per cell, because each cell enters it once.
         queue[0] = begin
         first, end = 0, 1
-        # breadth first: a wave from its first cell
+        # Breadth-first search from the first cell of the region
         while first < end:
             j, i = queue[first] // nx, queue[first] % nx
             first += 1

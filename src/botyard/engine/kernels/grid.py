@@ -1,8 +1,7 @@
-"""The static world's grid: which segments touch which cell, and how much is free around
-each cell.
+"""Grid of the static world: segments of each cell, and free space around each cell.
 
-Method and figures: reference performance.md §2–3. All but `wall_distance` runs when a
-map is loaded, never in a step.
+Method and figures: reference performance.md §2–3. All except `wall_distance` runs when
+a map is loaded, never in a step.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from botyard.engine.kernels.jit import entry_kernel, inline_kernel
 from botyard.engine.layout import F8, I2, I4, U1, U2
 
 COVER_MARGIN = 1e-6
-"""Segments are entered into cells this much beyond their edges, in cells, so that
-rounding cannot lose one at a border.
+"""Margin by which segments are entered into cells beyond the edges, in cells.
+
+Rounding then cannot lose a segment at a border.
 """
 
 
@@ -34,8 +34,8 @@ def cover(
 ) -> None:
     """Visit every cell that each segment touches.
 
-    With `fill` false the visits are counted in ``start[cell + 1]``; with `fill` true
-    the segment's number is stored in ``entries[start[cell]]`` and ``start[cell]``
+    With `fill` false the visits are counted in ``start[cell + 1]``. With `fill` true
+    the number of the segment is stored in ``entries[start[cell]]``, and ``start[cell]``
     advances. `seg` is (n, 4): x1, y1, x2, y2 in m.
     """
     inv = 1.0 / h
@@ -51,17 +51,19 @@ def cover(
         i1 = min(nx - 1, int(math.floor(max(ax, bx) + e)))
         for i in range(i0, i1 + 1):
             ya, yb = ay, by
-            if (
-                abs(dx) > 1e-12
-            ):  # the part within this column: of a vertical segment all of it
+            # The part within this column; a vertical segment lies in it completely.
+            if abs(dx) > 1e-12:
+                # The margin applies to both directions: also to columns.
                 u0 = (i - e - ax) / dx
                 u1 = (i + 1 + e - ax) / dx
-                if u0 > u1:  # it goes towards −x
+                # The segment runs towards −x.
+                if u0 > u1:
                     u0, u1 = u1, u0
                 ya = ay + max(u0, 0.0) * dy
                 yb = ay + min(u1, 1.0) * dy
 
-            if ya > yb:  # it goes towards −y
+            # The segment runs towards −y.
+            if ya > yb:
                 ya, yb = yb, ya
             j0 = max(0, int(math.floor(ya - e)))
             j1 = min(ny - 1, int(math.floor(yb + e)))
@@ -76,12 +78,11 @@ def cover(
 
 @entry_kernel
 def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
-    """Write `clear` (see `Grid.clear`): the largest-empty-square recurrence, once for
-    each quadrant of directions.
+    """Write `clear` (see `Grid.clear`) by the largest-empty-square recurrence.
 
-    Side of the square ahead of a cell = 1 + the least side of its three neighbours
-    ahead; 0 where the cell has entries; cells beyond the grid count as free. Sides are
-    capped at 255.
+    It runs once for each quadrant of directions. Side of the square ahead of a cell = 1
+    + the least side of its three neighbours ahead. It is 0 if the cell has entries.
+    Cells beyond the grid count as free. Sides are capped at 255.
     """
     for q in range(4):
         sx = 1 if q & 1 else -1
@@ -95,7 +96,7 @@ def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
                     clear[q, j, i] = 0
                     continue
 
-                # with the cell itself 255, the most that a byte holds
+                # With the cell itself 255, the maximum of a byte
                 side = 254
                 inx = 0 <= i + sx < nx
                 iny = 0 <= j + sy < ny
@@ -112,8 +113,9 @@ def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
 def wall_distance(
     clear: U1, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float
 ) -> float:
-    """A lower bound of the distance from (`x`, `y`) to the nearest segment, m, by the
-    free squares around its cell; may be negative.
+    """Return a lower bound of the distance from (`x`, `y`) to the nearest segment, m.
+
+    It follows from the free squares around the cell, and may be negative.
     """
     cx, cy = (x - x0) / h, (y - y0) / h
     if 0.0 <= cx < nx and 0.0 <= cy < ny:
@@ -122,9 +124,10 @@ def wall_distance(
             min(clear[0, iy, ix], clear[1, iy, ix]),
             min(clear[2, iy, ix], clear[3, iy, ix]),
         )
+        # The point may be anywhere in its cell, which costs up to one edge.
         return (int(free) - 1) * h
 
-    # beside the grid: the distance from its border; without walls there is none
+    # Outside of the grid: the distance from its border; infinite without walls.
     return max(max(-cx, cx - nx), max(-cy, cy - ny)) * h if nx > 0 else math.inf
 
 
@@ -141,9 +144,7 @@ def gather(
     out_mask: U2,
     out_bright: I2,
 ) -> None:
-    """Copy each entry's segment into cell units beside its neighbours, so that a ray
-    reads memory in one stretch.
-    """
+    """Copy each entry's segment into cell units, so that a ray reads contiguous memory."""
     inv = 1.0 / h
     for n in range(entries.shape[0]):
         k = entries[n]

@@ -1,7 +1,7 @@
-"""Beams that walk the grid of the static world from cell to cell, jumping over free
-squares, and test the walls of the cells they enter.
+"""Beams that walk through the grid of the static world.
 
-Method and figures: reference performance.md §2–3.
+They jump from cell to cell over free squares, and test the walls of the cells they
+enter. Method and figures: reference performance.md §2–3.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from botyard.engine.layout import F8, I4, U2, Grid
 from botyard.numerics.elementary import hypot
 
 END_TOLERANCE = 1e-12
-"""Segments are this much longer at both ends, relative to their length, so that no ray
-slips through a corner.
+"""Extension of segments at both ends, relative to their length.
+
+It keeps rays from passing through corners.
 """
 Walk = tuple[
     float, float, float, float, float, float, int, int, int, int, int, int, float
 ]
-"""A ray in a grid that is mirrored so that it goes towards +x and +y.
+"""A ray in a grid that is mirrored so that it runs towards +x and +y.
 
-Origin and direction; 1 / direction; what one cell ahead in x, one in y, and the first
-cell add to the number of a cell; where the clearances of its quadrant begin; the cell
-in which it begins, and the length at which it enters it. All lengths in cells.
+The elements are origin and direction; 1 / direction; the increments of the cell number
+for one cell in x, one in y, and for the first cell; the offset of the clearances of its
+quadrant; the first cell, and the length at which it is entered. All lengths are in
+cells.
 """
 
 
@@ -34,13 +36,12 @@ in which it begins, and the length at which it enters it. All lengths in cells.
 def segment_range(
     ax: float, ay: float, ex: float, ey: float, dx: float, dy: float, best: float
 ) -> float:
-    """Distance along the ray (dx, dy) from the origin to the segment that starts at
-    (ax, ay) with vector (ex, ey).
+    """Return the distance along the ray (dx, dy) from the origin to a segment.
 
-    Returns `best` when the segment is missed or not nearer. Solves origin + t·d = a +
-    u·e for t ≥ 0 and 0 ≤ u ≤ 1. A parallel segment gives infinite or undefined t and u,
-    which fail the comparisons; these are joined without branches, because nobody can
-    predict which of them fails.
+    The segment starts at (ax, ay) with vector (ex, ey). Returns `best` if the segment
+    is missed or not nearer. Solves origin + t·d = a + u·e for t ≥ 0 and 0 ≤ u ≤ 1. A
+    parallel segment gives infinite or undefined t and u, which fail the comparisons.
+    These are joined without branches, because branch prediction would fail.
     """
     scale = 1.0 / (dx * ey - dy * ex)
     t = (ax * ey - ay * ex) * scale
@@ -56,18 +57,20 @@ def segment_range(
 def aim(
     gx: float, gy: float, dx: float, dy: float, nx: int, ny: int, t_max: float
 ) -> Walk:
-    """Begin the walk of a ray through the grid (Amanatides & Woo, 1987, with jumps over
-    free squares); see `Walk`.
+    """Start the walk of a ray through the grid; see `Walk`.
+
+    Method: Amanatides & Woo, 1987, with jumps over free squares.
     """
+    # Mirroring leaves one case instead of four in the inner loop.
     px, sx, base = (gx, 1, 0) if dx > 0.0 else (nx - gx, -1, nx - 1)
     py, sy, low = (gy, nx, 0) if dy > 0.0 else (ny - gy, -nx, (ny - 1) * nx)
     mx, my = abs(dx), abs(dy)
     inv_x, inv_y = 1.0 / mx, 1.0 / my
     t = 0.0
     ix, iy = 0, 0
-    if (
-        (px < 0.0) | (py < 0.0) | (px >= nx) | (py >= ny)
-    ):  # it enters the grid later, or never
+    # The ray enters the grid later, or never.
+    if (px < 0.0) | (py < 0.0) | (px >= nx) | (py >= ny):
+        # Length at which the ray has entered the grid in both coordinates
         t = max(-px * inv_x, -py * inv_y, 0.0)
         if t < min((nx - px) * inv_x, (ny - py) * inv_y, t_max):
             ix, iy = (
@@ -87,11 +90,11 @@ def aim(
 def stride(
     walk: Walk, ix: int, iy: int, side: int, nx: int, ny: int
 ) -> tuple[int, int, float]:
-    """The cell after a free square of `side` cells, and the length at which the ray
-    enters it: infinite beyond the grid.
+    """Return the cell after a free square of `side` cells, and the length at its entry.
 
-    The coordinate that does not decide is computed anew, but may only grow: at a corner
-    rounding could put the ray one cell back, and it would bounce for ever.
+    The length is infinite beyond the grid. The coordinate that does not decide is
+    computed anew, but may only grow. At a corner, rounding could otherwise move the ray
+    one cell back, and the walk would never end.
     """
     px, py, mx, my, inv_x, inv_y = walk[0], walk[1], walk[2], walk[3], walk[4], walk[5]
     tx, ty = (ix + side - px) * inv_x, (iy + side - py) * inv_y
@@ -116,16 +119,18 @@ def nearest_seen(
     best: float,
     hit: int,
 ) -> tuple[float, int]:
-    """The nearest segment of the classes `wanted` in a cell on a ray, if it is nearer
-    than `best`: range in cells, and entry.
+    """Return the nearest segment of the classes `wanted` in a cell.
+
+    The result is its range in cells, and its entry.
+
+    It must be nearer than `best`.
     """
     for k in range(start[cell], start[cell + np.uint64(1)]):
         t = segment_range(
             seg[k, 0] - gx, seg[k, 1] - gy, seg[k, 2], seg[k, 3], dx, dy, best
         )
-        if (
-            t < best and classes[k] & wanted
-        ):  # the device passes through walls of other classes
+        # The device sees through walls of other classes.
+        if t < best and classes[k] & wanted:
             best, hit = t, k
 
     return best, hit
@@ -133,8 +138,9 @@ def nearest_seen(
 
 @inline_kernel
 def note_hit(grid: Grid, beams: Beams, j: int, best: float, entry: int) -> None:
-    """Let beam `j` end at the wall of a grid's entry, `best` cells from its origin. In
-    a plain grid it does not matter which entry.
+    """End beam `j` at the wall of a grid entry, `best` cells from its origin.
+
+    In a plain grid the entry does not matter.
     """
     h, seg, brights, raw, bright = (
         grid.h,
@@ -145,20 +151,19 @@ def note_hit(grid: Grid, beams: Beams, j: int, best: float, entry: int) -> None:
     )
     raw[j] = min(best * h, raw[j])
     bright[j] = 1 if grid.plain else brights[entry]
-    if (
-        bright[j] > 1
-    ):  # a reflector: whether it is seen depends on the incidence, see `finish_bright`
+    # A reflector: its visibility depends on the incidence, see `finish_bright`.
+    if bright[j] > 1:
         dx, dy, ex, ey = beams.dir_x[j], beams.dir_y[j], seg[entry, 2], seg[entry, 3]
         beams.cosine[j] = abs(dx * ey - dy * ex) / hypot(ex, ey)
 
 
 @merged_kernel
 def walk_beams(grid: Grid, beams: Beams, first: int, end: int, mask: int) -> None:
-    """Shorten the beams `first` … `end` − 1 to what they meet of the static world.
+    """Shorten the beams `first` … `end` − 1 to the static world.
 
-    Beams go in pairs: the steps of the one fill the time in which the processor waits
-    for the other's, which makes them a fifth faster. In a plain grid, where all entries
-    are alike to any sensor, it is not noted which entry was hit. All lengths are in
+    Beams are processed in pairs. The steps of one fill the time in which the processor
+    waits for the other, which makes them a fifth faster. In a plain grid, in which all
+    entries are alike to any sensor, the hit entry is not noted. All lengths are in
     cells.
     """
     dir_x, dir_y, org_x, org_y = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y
@@ -169,8 +174,8 @@ def walk_beams(grid: Grid, beams: Beams, first: int, end: int, mask: int) -> Non
     wanted = np.uint16(mask)
     inv = 1.0 / grid.h
     for j in range(first, end, 2):
-        # the last beam of an odd number goes with itself; what is written twice is the
-        # same
+        # The last beam of an odd number is paired with itself; both write the same
+        # values.
         j2 = min(j + 1, end - 1)
         gx, gy, dx, dy, best = (
             (org_x[j] - x0) * inv,
@@ -195,20 +200,18 @@ def walk_beams(grid: Grid, beams: Beams, first: int, end: int, mask: int) -> Non
         ix, iy, t = walk[10], walk[11], walk[12]
         ix2, iy2, t2 = walk2[10], walk2[11], walk2[12]
         while (t < best) | (t2 < best2):
-            # unsigned: saves the test for an index that counts from the end
+            # Unsigned: saves the test for an index that counts from the end.
             cell = np.uint64(walk[8] + ix * walk[6] + iy * walk[7])
             cell2 = np.uint64(walk2[8] + ix2 * walk2[6] + iy2 * walk2[7])
             side, side2 = (
                 int(clear[np.uint64(walk[9]) + cell]),
                 int(clear[np.uint64(walk2[9]) + cell2]),
             )
-            if (
-                side == 0
-            ):  # the cell has entries: test them, then go on to the next cell
+            # The cell has entries: test them, then continue with the next cell.
+            if side == 0:
                 side = 1
-                if (
-                    t < best
-                ):  # else this beam has ended, and only the other one of the pair goes on
+                # Otherwise this beam has ended, and only the other one continues.
+                if t < best:
                     if plain:
                         for k in range(start[cell], start[cell + np.uint64(1)]):
                             e = np.uint64(k)
@@ -259,7 +262,8 @@ def walk_beams(grid: Grid, beams: Beams, first: int, end: int, mask: int) -> Non
             ix, iy, t = stride(walk, ix, iy, side, nx, ny)
             ix2, iy2, t2 = stride(walk2, ix2, iy2, side2, nx, ny)
 
-        if best < before:  # it has met a wall
+        # The beam has hit a wall.
+        if best < before:
             note_hit(grid, beams, j, best, hit)
         if best2 < before2:
             note_hit(grid, beams, j2, best2, hit2)

@@ -1,5 +1,6 @@
-"""Ray casting that tells which body was hit, for fiducial and blob finders. Plain and
-short; range sensors have their own kernels.
+"""Ray casting that identifies the hit body, for fiducial and blob finders.
+
+It is plain and short; range sensors have their own kernels.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from botyard.engine.layout import F8, I8, U1, WALL, Grid, World
 from botyard.numerics.elementary import cosine_sine
 
 NOTHING = -2
-"""In place of a body's row, or `WALL`: nothing was hit."""
+"""Value in place of a body's row or `WALL`: nothing was hit."""
 
 
 @inline_kernel
 def wall_ahead(
     grid: Grid, gx: float, gy: float, dx: float, dy: float, best: float, mask: int
 ) -> float:
-    """How far a ray gets before it meets a wall of the classes `mask`, at most `best`;
-    places and lengths in cells of the grid.
+    """Return the range of a ray to a wall of the classes `mask`, at most `best`.
+
+    Places and lengths are in cells of the grid.
     """
     nx, ny, start, seg, classes, clear = (
         grid.nx,
@@ -29,6 +31,7 @@ def wall_ahead(
         grid.mask,
         grid.clear_flat,
     )
+    # A simple version of `gridwalk.walk_beams` for single rays.
     walk = aim(gx, gy, dx, dy, nx, ny, best)
     sx, sy, base, quadrant, ix, iy, t = (
         walk[6],
@@ -42,7 +45,7 @@ def wall_ahead(
     while t < best:
         cell = base + ix * sx + iy * sy
         side = int(clear[quadrant + cell])
-        # the cell has entries: test each; else jump over the free square
+        # A cell with entries: test each. Otherwise jump over the free square.
         if side == 0:
             for n in range(start[cell], start[cell + 1]):
                 if int(classes[n]) & mask:
@@ -76,26 +79,28 @@ def look(
     ranges: F8,
     rows: I8,
 ) -> None:
-    """The nearest thing in each of some directions.
+    """Find the nearest thing in each of some directions.
 
     Parameters
     ----------
+    world : World
+        Arrays of the world.
     seen : (n,) uint8 array
-        1: this body can be met.
+        1: the body can be hit.
     eye : int
         Row of the body that looks; it does not see itself.
     x, y : float
-        From where, m.
+        Origin of the rays, m.
     bearings : (k,) float64 array
-        Directions in the world, rad.
+        Directions in the world frame, rad.
     reach : float
-        Nothing is met beyond this, m.
+        Length of the rays, m.
     mask : int
-        Class of walls that are met.
+        Visible class of walls.
     ranges : (k,) float64 array
-        Output, m; `reach` where nothing is met.
+        Output, m; `reach` if nothing is hit.
     rows : (k,) int64 array
-        Output: row of the body that is met, `WALL` or `NOTHING`.
+        Output: row of the hit body, `WALL` or `NOTHING`.
     """
     grid, bodies, pose = world.grid, world.bodies, world.state.pose
     h = grid.h
@@ -115,15 +120,14 @@ def look(
             hit = WALL
         best *= h
         for other in range(pose.shape[0]):
-            if (
-                other == eye or seen[other] == 0
-            ):  # it does not see itself, nor what the caller has left out
+            # It sees neither itself nor bodies that the caller excludes.
+            if other == eye or seen[other] == 0:
                 continue
 
             rx, ry = pose[other, 0] - x, pose[other, 1] - y
             along = rx * dx + ry * dy
-            # the ray misses the circle around it, points away from it, or ends before
-            # it: no outline to test
+            # The ray misses the circle around the body, points away from it, or ends
+            # before it: there is no outline to test.
             if (
                 abs(rx * dy - ry * dx) > radius[other]
                 or along < -radius[other]

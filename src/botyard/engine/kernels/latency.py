@@ -1,7 +1,6 @@
-"""Commands and readings that come late in worlds of a batch: rings of what is under
-way.
+"""Late commands and readings in worlds of a batch: ring buffers of values under way.
 
-The rules are those of `botyard.engine.channels` and `botyard.devices.ranging` for
+The rules equal the rules of `botyard.engine.channels` and `botyard.devices.ranging` for
 simulations, to the last bit.
 """
 
@@ -18,65 +17,69 @@ from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.layout import F8, I2, I8, State
 
 COMMAND_STREAM = 2
-"""Number of a robot's channel of commands in its random streams."""
+"""Number of a robot's command channel in its random streams."""
 LATENCY_DRAWS = 2 << 32
-"""Number of the draw for the jitter of readings in the stream of a device; those before
-it are of ranges, bearings, missing readings.
+"""Number of the draw for the jitter of readings in the stream of a device.
+
+Draws of ranges, bearings and missing readings precede it.
 """
 MAX_LATENCY_S = 60.0
-"""Greatest latency, s, as in `botyard.model.sensors`."""
+"""Highest latency, s, as in `botyard.model.sensors`."""
 MAX_RATE_HZ = 1e6
-"""Greatest rate, as in `botyard.model.sensors`."""
+"""Highest rate, Hz, as in `botyard.model.sensors`."""
 MAX_SCALE = 100.0
-"""Greatest factor of commands, as in `botyard.model.robot`."""
+"""Highest factor of commands, as in `botyard.model.robot`."""
 CYCLE_EXCESS = 1.0 + 1e-12
-"""Rates count as so much greater: a cycle that begins with a step is of that step,
-although products of floats may be less.
+"""Factor of rates that compensates for rounding.
+
+A cycle that starts with a step belongs to that step, although a product of floats may
+be slightly less.
 """
 LATENCY, JITTER, RATE, SCALE = 0, 1, 2, 3
-"""Columns of `Lateness.channel`; of scales there are three. `Lateness.delay` has the
-first three columns.
+"""Columns of `Lateness.channel`; there are three scales.
+
+`Lateness.delay` has the first three columns.
 """
 FIRST, COUNT = 0, 1
-"""Of a ring: index of its first slot in use, and number of those in use."""
+"""Fields of a ring: index of its first used slot, and number of used slots."""
 SLOTS = 2
-"""Column of `Lateness.sent_due` that has the first slot."""
+"""Column of `Lateness.sent_due` with the first slot."""
 ALL, NEW, LATE = 0, 1, 2
-"""Which range devices measure: all of them; those that come late and have measured
-nothing yet; all that come late.
+"""Selections of range devices.
+
+All devices; late devices that have not measured yet; all late devices.
 """
 
 
 class Lateness(NamedTuple):
-    """Commands and readings of a world that come late; m robots, d range devices, r
-    readings in all.
+    """Late commands and readings of a world; m robots, d devices, r readings in all.
 
-    Without room for what is under way (k = 0, l = 0) latencies are 0, and rates at
-    least those of steps. Few arrays hold several things each, because a step of a world
-    reads where each array is.
+    Without room for values under way (k = 0, l = 0) latencies are 0, and rates at least
+    the rate of steps. There are few arrays with several quantities each, because a step
+    of a world reads the address of each array.
 
     Attributes
     ----------
     command : (m, 3) float64
-        Velocities that robots are commanded to have, m/s, m/s, rad/s.
+        Commanded velocities of the robots, m/s, m/s, rad/s.
     channel : (m, 6) float64
-        Of commands: `LATENCY` and `JITTER`, s; `RATE` of robots' cycles, Hz, 0: each
-        step; `SCALE`, what velocities are multiplied by.
+        Properties of command channels: `LATENCY` and `JITTER`, s; `RATE` of robots' cycles,
+        Hz, 0: each step; `SCALE`, factors of velocities.
     sent_due : (m, 2 + k) int64
-        `FIRST` and `COUNT` of a ring of commands that do not count yet; from when on
-        each may, a step.
+        `FIRST` and `COUNT` of a ring of commands under way; the step at which each becomes
+        effective.
     sent : (m, k, 3) float64
-        The commands, scaled.
+        Commands under way, scaled.
     delay : (d, 3) float64
-        Of readings: `LATENCY` and `JITTER`, s; `RATE` at which they are measured, Hz,
-        0: in each step.
+        Properties of readings: `LATENCY` and `JITTER`, s; `RATE` of measurements, Hz, 0: in
+        each step.
     late_due : (d, 1 + l, 2) int64
-        `FIRST` and `COUNT` of a ring of readings, then of each from which step on it
-        can be had, and of which it is. The first one can be had.
+        `FIRST` and `COUNT` of a ring of readings; then for each the step at which it
+        becomes available, and the step it was measured in. The first one is available.
     late : (l, r) float64
-        The readings, m.
+        Readings, m.
     late_bright : (l, r) int16
-        Their laser returns.
+        Laser returns of the readings.
     """
 
     command: F8
@@ -91,27 +94,26 @@ class Lateness(NamedTuple):
 
 @inline_kernel
 def delay_steps(latency: float, jitter: float, draw: float, dt: float) -> int:
-    """Whole steps of `dt` s, to the nearest, of a latency with jitter, s; `draw`: of −1
-    … 1.
-    """
+    """Return a latency with jitter, s, rounded to steps of `dt` s; `draw`: −1 … 1."""
     return int(max(0.0, math.floor((latency + jitter * draw) / dt + 0.5)))
 
 
 @inline_kernel
 def is_slower(rate: float, dt: float) -> bool:
-    """Whether a rate, Hz, has fewer cycles than there are steps of `dt` s; 0: it has as
-    many.
+    """Return whether a rate, Hz, has fewer cycles than steps of `dt` s.
+
+    Rate 0 stands for a cycle in each step.
     """
     return bool((rate > 0.0) & (rate * dt * CYCLE_EXCESS < 1.0))
 
 
 @inline_kernel
 def is_cycle(tick: int, rate: float, dt: float) -> bool:
-    """Whether a cycle of a rate, Hz, falls on a step of `dt` s; rate 0: always.
+    """Return whether a cycle of a rate, Hz, falls on a step of `dt` s; rate 0: always.
 
-    Cycle k begins k / rate after tick 0, and falls on the first step at or after that:
-    computed from the number of the step, not accumulated, so nothing drifts where a
-    period is no whole number of steps.
+    Cycle k starts k / rate after tick 0, and falls on the first step at or after that
+    time. It is computed from the number of the step, not accumulated, so that a period
+    that is not a whole number of steps causes no drift.
     """
     if tick <= 0 or not is_slower(rate, dt):
         return True
@@ -121,8 +123,11 @@ def is_cycle(tick: int, rate: float, dt: float) -> bool:
 
 @inline_kernel
 def is_latency(latency: float, jitter: float, most: int, dt: float) -> bool:
-    """Whether a latency and its jitter, s, are in range, and no more than `most` steps.
-    NaN is not.
+    """Return whether a latency and its jitter, s, are in range.
+
+    Together they must be at most `most` steps.
+
+    NaN is not in range.
     """
     if not ((jitter >= 0.0) & (jitter <= latency) & (latency <= MAX_LATENCY_S)):
         return False
@@ -131,8 +136,11 @@ def is_latency(latency: float, jitter: float, most: int, dt: float) -> bool:
 
 @inline_kernel
 def is_rate(rate: float, room: int, dt: float) -> bool:
-    """Whether a rate, Hz, is in range, and there is room for what waits for its cycles.
-    NaN is not.
+    """Return whether a rate, Hz, is in range.
+
+    Values that wait for its cycles must have room.
+
+    NaN is not in range.
     """
     return bool(
         (rate >= 0.0) & (rate <= MAX_RATE_HZ) & ((room > 0) | (not is_slower(rate, dt)))
@@ -141,17 +149,17 @@ def is_rate(rate: float, room: int, dt: float) -> bool:
 
 @inline_kernel
 def is_ring(first: int, count: int, room: int) -> bool:
-    """Whether a ring is one."""
+    """Return whether the fields of a ring are valid."""
     return bool((first >= 0) & (first < max(room, 1)) & (count >= 0) & (count <= room))
 
 
 @merged_kernel
 def are_latencies(late: Lateness, dt: float) -> bool:
-    """Whether latencies are in range, and scales."""
+    """Return whether latencies and scales are in range."""
     found = True
     for i in range(late.channel.shape[0]):
-        # of a ring's room one slot is for what waits for a cycle, another for what is
-        # sent now
+        # One slot of a ring is for a value that waits for a cycle, another for a value
+        # that is sent now.
         found = found and is_latency(
             late.channel[i, LATENCY],
             late.channel[i, JITTER],
@@ -171,7 +179,7 @@ def are_latencies(late: Lateness, dt: float) -> bool:
 
 @merged_kernel
 def are_rates(late: Lateness, dt: float) -> bool:
-    """Whether rates are in range."""
+    """Return whether rates are in range."""
     found = True
     for i in range(late.channel.shape[0]):
         found = found and is_rate(late.channel[i, RATE], late.sent.shape[1], dt)
@@ -182,7 +190,7 @@ def are_rates(late: Lateness, dt: float) -> bool:
 
 @merged_kernel
 def are_rings(late: Lateness) -> bool:
-    """Whether rings are such: their indices are taken without a check."""
+    """Return whether rings are valid: their indices are used without a check."""
     found = True
     for i in range(late.sent_due.shape[0]):
         found = found and is_ring(
@@ -199,7 +207,7 @@ def are_rings(late: Lateness) -> bool:
 
 @merged_kernel
 def drop_all(late: Lateness) -> None:
-    """An episode begins: nothing is commanded, and nothing under way."""
+    """Clear commands and values under way, at the start of an episode."""
     late.command[:] = 0.0
     late.sent_due[:, :SLOTS] = 0
     late.late_due[:, 0] = 0
@@ -209,8 +217,9 @@ def drop_all(late: Lateness) -> None:
 def take_commands(
     state: State, late: Lateness, is_new: bool, seed: np.uint64, tick: int, dt: float
 ) -> None:
-    """Write the targets of a step. `is_new`: commands are sent before it, if they say
-    something new.
+    """Write the targets of a step.
+
+    `is_new`: commands are sent before the step if they differ from the last ones.
     """
     room = late.sent.shape[1]
     for i in range(late.command.shape[0]):
@@ -267,7 +276,7 @@ def take_commands(
                     )
 
         takes = is_cycle(tick, late.channel[i, RATE], dt)
-        # of those that wait for a cycle, the newest counts
+        # If several commands wait for a cycle, the newest one counts.
         least = 0 if takes else 1
         while (
             count > least and late.sent_due[i, SLOTS + (first + least) % room] <= tick
@@ -284,13 +293,13 @@ def take_commands(
 
 @inline_kernel
 def is_late(delay: F8, g: int, dt: float) -> bool:
-    """Whether readings of a device are those of an earlier step, in some steps."""
+    """Return whether readings of a device may belong to an earlier step."""
     return bool((delay[g, LATENCY] > 0.0) | is_slower(delay[g, RATE], dt))
 
 
 @merged_kernel
 def has_late_readings(late: Lateness, dt: float) -> bool:
-    """Whether readings of a device come late."""
+    """Return whether readings of any device are late."""
     found = False
     for g in range(late.delay.shape[0]):
         found = found or is_late(late.delay, g, dt)
@@ -299,9 +308,7 @@ def has_late_readings(late: Lateness, dt: float) -> bool:
 
 @merged_kernel
 def lacks_readings(late: Lateness, dt: float) -> bool:
-    """Whether readings of a device come late from now on, which has measured nothing
-    yet.
-    """
+    """Return whether a late device has not measured yet."""
     found = False
     for g in range(late.delay.shape[0]):
         found = found or (
@@ -313,7 +320,7 @@ def lacks_readings(late: Lateness, dt: float) -> bool:
 
 @inline_kernel
 def measures(delay: F8, late_due: I8, g: int, which: int, tick: int, dt: float) -> bool:
-    """Whether a device measures in a step; `which`: see `ALL`."""
+    """Return whether a device measures in a step; `which`: see `ALL`."""
     if not is_late(delay, g, dt):
         return which == ALL
     first, count, room = (
@@ -323,7 +330,7 @@ def measures(delay: F8, late_due: I8, g: int, which: int, tick: int, dt: float) 
     )
     if count == 0 or which == NEW:
         return bool(count == 0)
-    # in a world that stands still, and was changed, it is measured again
+    # It measures again if the world was changed while time stands still.
     return is_cycle(tick, delay[g, RATE], dt) or bool(
         late_due[g, 1 + (first + count - 1) % room, 1] == tick
     )
@@ -341,12 +348,13 @@ def hold_back(
     ranges: F8,
     bright: I2,
 ) -> None:
-    """Keep what was measured until it can be had, and let `ranges` and `bright` have
-    what can be had now.
+    """Queue measurements until they are available; write available ones.
 
-    `which`: devices that have measured (`measures`), see `ALL`.
+    The output is `ranges` and `bright`. `which`: devices that have measured
+    (`measures`), see `ALL`.
     """
     room = late.late.shape[0]
+    # Worlds without latency reserve no buffers.
     if room == 0:
         return
     for g in range(late.delay.shape[0]):
@@ -365,9 +373,8 @@ def hold_back(
         )
         if measures(late.delay, late.late_due, g, which, tick, dt):
             last = (first + count - 1) % room
-            if (
-                count == 0 or late.late_due[g, 1 + last, 1] != tick
-            ):  # else it is measured again
+            # Otherwise it is measured again in the same step.
+            if count == 0 or late.late_due[g, 1 + last, 1] != tick:
                 draw = 0.0
                 if late.delay[g, JITTER] > 0.0:
                     key = stream_key(

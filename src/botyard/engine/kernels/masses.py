@@ -1,10 +1,10 @@
-"""A step of bodies with mass (dynamic bodies): substeps in which forces, motors and
-controllers act on them and contacts keep them apart.
+"""Step of bodies with mass (dynamic bodies) in substeps.
 
-The others have moved before, as if those with mass were not there; here they are
-*movers* (kinematic bodies): they go the same way again, evenly, and push. A mover whose
-overlap with something that is stuck keeps growing is *jammed*: it stays where it was,
-and is stalled. Allocates nothing; one thread.
+Forces, motors and controllers act on them, and contacts keep them apart. The other
+bodies have moved before, as if bodies with mass did not exist. Here they are *movers*
+(kinematic bodies): they move along the same path again, at constant speed, and push. A
+mover whose overlap with a stuck body keeps growing is *jammed*: it stays in place, and
+is stalled. Allocates nothing; one thread.
 """
 
 from __future__ import annotations
@@ -157,41 +157,37 @@ from botyard.model.dynamics import GRAVITY, SUBSTEP
 from botyard.numerics.elementary import atan2, cosine_sine, power, tan
 
 MAX_SUBSTEPS = 1000
-"""More are not made, whatever the speeds: beyond that fast bodies may pass through
-things.
-"""
+"""Highest number of substeps at any speed: very fast bodies may pass through things."""
 JAM_DEPTH = 0.003
-"""A mover that overlaps something with mass by more than this, m, plus what it covers
-in 1.5 substeps, and more than before, is jammed.
+"""Overlap above which a mover is jammed, m.
+
+The distance that it covers in 1.5 substeps is added. The overlap must also grow.
 """
 MOVER_RANGE = 0.1
-"""Movers that come as near as this to a body with mass take part in the step, m."""
+"""Distance from a body with mass within which movers take part in the step, m."""
 STALL_RATIO = 0.1
-"""A driven body is stalled when it goes slower than this part of what its motors want.
-"""
+"""Fraction of the demanded speed below which a driven body is stalled."""
 MAX_DRAG = 1.0
-"""A body that a hand moves by less than this in a step, m, pushes what is in its way;
-one that it moves farther is teleported.
+"""Distance per step up to which a held body pushes things in its path, m.
+
+A body that is moved farther is teleported.
 """
 REST_DISTANCE = 1e-7
-"""A body that moves less in a step, m and rad, is at rest."""
+"""Displacement in a step below which a body is at rest, m and rad."""
 REST_SPEED = 1e-6
-"""Slower than this is at rest, m/s and rad/s: what friction leaves of a velocity is
-rounding.
-"""
+"""Speed below which a body is at rest, m/s and rad/s: rounding after friction."""
 MAX_SUBSTEP_TURN = 1e4
-"""A body that turns farther in a substep, rad, is beyond the solver's numbers: it is
-put back.
-"""
-SOLID = OBSTACLE | 8  # Visible.PUSHED
+"""Turn in a substep above which a body is put back, rad: the solver loses precision."""
+# `Visible.OBSTACLE` or `Visible.PUSHED`: kernels take plain numbers.
+SOLID = OBSTACLE | 8
 
 
-# -- who takes part
+# -- Participants
 
 
 @merged_kernel
 def stands_elsewhere(row: F8, k: int, pose: F8) -> bool:
-    """Whether a body stands elsewhere than `row` says; NaN is elsewhere."""
+    """Return whether the pose of a body differs from `row`; NaN differs."""
     return not (
         row[k, 0] == pose[k, 0] and row[k, 1] == pose[k, 1] and row[k, 2] == pose[k, 2]
     )
@@ -201,8 +197,10 @@ def stands_elsewhere(row: F8, k: int, pose: F8) -> bool:
 def start_pose(
     before: F8, pose: F8, seen: F8, held: bool, k: int
 ) -> tuple[float, float, float]:
-    """Where a mover was at the beginning of the step: one in a hand is moved between
-    two steps, so it was where the last one ended.
+    """Return the pose of a mover at the start of the step.
+
+    A held body is moved between two steps, so that it starts at the end of the last
+    one.
     """
     if held and length(pose[k, 0] - seen[k, 0], pose[k, 1] - seen[k, 1]) < MAX_DRAG:
         return seen[k, 0], seen[k, 1], seen[k, 2]
@@ -220,20 +218,20 @@ def farthest_way(
     mass: float,
     dt: float,
 ) -> float:
-    """Greatest distance that a body with mass may travel in this step, m, if nobody
-    pushes it.
-    """
+    """Return the greatest distance of a body with mass in this step, m, without pushes."""
     way = length(before_vel[k, 0], before_vel[k, 1]) * dt
     a, b = demand[k, 0], demand[k, 1]
-    if control == MOTORS:  # as fast as its wheels
+    # As fast as its wheels
+    if control == MOTORS:
         way += length(vel[k, 0], vel[k, 1]) * dt
     elif control == FORCE:
-        # at the acceleration that the force gives
+        # With the acceleration of the force
         way += length(a, b) / mass * dt * dt
-    elif control == TWIST:  # at the velocity that is set
+    # At the set velocity
+    elif control == TWIST:
         way += length(a, b) * dt
     elif control == POSE:
-        # to the pose, and as far beyond it
+        # To the pose, and as far beyond it
         way += 2.0 * length(a - before[k, 0], b - before[k, 1])
 
     return way
@@ -241,10 +239,10 @@ def farthest_way(
 
 @merged_kernel
 def may_rest(control: int, demand: F8, vel: F8, k: int) -> bool:
-    """Whether nothing that drives a body wants it to move."""
+    """Return whether nothing that drives a body demands motion."""
     if control == MOTORS:
         return vel[k, 0] == 0.0 and vel[k, 1] == 0.0 and vel[k, 2] == 0.0
-    # the controller of a pose goes on holding its body there
+    # The controller of a pose continues to hold its body there.
     return (
         control != POSE
         and demand[k, 0] == 0.0
@@ -257,22 +255,22 @@ def may_rest(control: int, demand: F8, vel: F8, k: int) -> bool:
 def classify_rows(
     m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float
 ) -> tuple[int, bool, bool, float, float]:
-    """Write `Workspace.kind`: what each row is in this step.
+    """Write `Workspace.kind`, the role of each row in this step.
 
-    Returns how many bodies with mass there are, whether one is awake, whether another
-    body has moved, the farthest way of any body, m, and how far a body with mass may go
-    in a substep, m.
+    Returns the number of bodies with mass, whether one is awake, whether another body
+    has moved, the greatest distance of any body, m, and the allowed distance of a body
+    with mass in a substep, m.
     """
     masses, awake, moved, far, thin = 0, False, False, 0.0, math.inf
     for i in range(m.pose.shape[0]):
         work.slot_of[i], work.kind[i] = -1, NOTHING
         heavy, in_hand = shapes.values[i, MASS] > 0.0, m.held[i] == 1
-        if (
-            heavy and in_hand
-        ):  # the hand moves it, as a mover: what it had of velocity is gone
+        # The holder moves it, as a mover: its own velocity is lost.
+        if heavy and in_hand:
             m.vel[i, 0] = m.vel[i, 1] = m.vel[i, 2] = 0.0
 
-        if int(m.mask[i]) & SOLID == 0:  # a ghost, or in a gripper
+        # A ghost, or a body in a gripper
+        if int(m.mask[i]) & SOLID == 0:
             continue
         if heavy and not in_hand:
             masses += 1
@@ -287,8 +285,8 @@ def classify_rows(
                 and mass.resting[i] == 1
                 and not stands_elsewhere(mass.seen, i, m.before)
             )
-            # it came to rest, and nobody has put it elsewhere since or drives it: it
-            # sleeps until it is touched
+            # It came to rest, and has not been moved or driven since: it sleeps until
+            # it is touched.
             if still and may_rest(m.control[i], m.demand, m.vel, i):
                 work.kind[i] = ASLEEP
                 continue
@@ -318,20 +316,20 @@ def classify_rows(
 
 @kernel
 def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bool:
-    """Give the movers near bodies with mass, and those bodies, the slot 0 for the time
-    being. Returns whether such a mover has moved.
+    """Give slot 0 to bodies with mass and to movers near them, for the time being.
+
+    Returns whether such a mover has moved.
     """
     moved = False
     for i in range(m.pose.shape[0]):
-        if (
-            work.kind[i] != AWAKE and work.kind[i] != ASLEEP
-        ):  # movers take part only near bodies with mass
+        # Movers take part only near bodies with mass.
+        if work.kind[i] != AWAKE and work.kind[i] != ASLEEP:
             continue
 
         work.slot_of[i] = 0
         x, y = m.before[i, 0], m.before[i, 1]
-        # what is pushed may go as far as what pushes it, and something light even twice
-        # as far
+        # A pushed body may move as far as its pusher, and a light one even twice as
+        # far.
         near = m.radius[i] + MOVER_RANGE + 2.0 * far
         wide = near + m.bin_reach[0] + m.bin_reach[1]
         i0, i1 = bin_span(
@@ -346,9 +344,8 @@ def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bo
                 m.bin_start[j * m.bin_shape[0] + i1 + 1] if i1 >= i0 else 0,
             ):
                 row = m.bin_rows[k]
-                if (
-                    work.kind[row] != MOVER or work.slot_of[row] == 0
-                ):  # slot 0: found before, beside another body
+                # Slot 0: already found near another body.
+                if work.kind[row] != MOVER or work.slot_of[row] == 0:
                     continue
 
                 dx, dy, reach = (
@@ -369,15 +366,15 @@ def fill_slots(
 ) -> tuple[int, int, float]:
     """Number the slots in the order of `State.uid` and fill them.
 
-    Returns how many there are, what there is no room for, and the greatest speed of a
-    mover.
+    Returns their count, the array without room, and the highest speed of a mover.
     """
     slots, flags, fastest = work.slots, work.flags, 0.0
-    # the first two rows are for a wall
+    # The first two rows are for a wall.
     count, corners = np.int64(0), np.int64(2)
     for n in range(m.order.shape[0]):
         i = m.order[n]
-        if work.slot_of[i] < 0:  # it takes no part in this step
+        # It does not take part in this step.
+        if work.slot_of[i] < 0:
             continue
         if count + 1 >= slots.shape[0]:
             return 0, MORE_SLOTS, 0.0
@@ -413,8 +410,8 @@ def fill_slots(
         fill_common(slots, count, shapes.values, i)
         if work.kind[i] == MOVER:
             begin = start_pose(m.before, m.pose, mass.seen, m.held[i] == 1, i)
-            # one that was put there, is new, or has just become solid, wakes what it
-            # touches
+            # A body that was placed, is new, or has just become solid, wakes bodies
+            # that it touches.
             put = stands_elsewhere(mass.seen, i, m.before) and m.held[i] == 0
             fill_mover(slots, flags, count, begin, m.pose, i, put, mass.depth[i], dt)
             fastest = max(fastest, slots[count, SPEED])
@@ -436,8 +433,11 @@ def fill_slots(
         corners += size
         count += 1
 
-    for k in range(slots.shape[1]):  # what walls are
+    # Values of walls
+    for k in range(slots.shape[1]):
         slots[count, k] = 0.0
+    # Friction and restitution of a contact are products: a wall leaves the body's
+    # values.
     slots[count, MU] = slots[count, E] = 1.0
     flags[count, KIND] = NOTHING
     return int(count), OK, fastest
@@ -445,8 +445,9 @@ def fill_slots(
 
 @merged_kernel
 def fill_common(slots: F8, s: int, values: F8, i: int) -> None:
-    """Write what slots of all kinds have: friction, restitution, and bounds that hold
-    nothing yet.
+    """Write values that all kinds of slots have.
+
+    They are friction, restitution, and empty bounds.
     """
     slots[s, MU], slots[s, E] = values[i, FRICTION], values[i, RESTITUTION]
     slots[s, X_LO] = slots[s, Y_LO] = math.inf
@@ -465,10 +466,14 @@ def fill_mover(
     depth: float,
     dt: float,
 ) -> None:
-    """Fill the slot of a mover: it goes from `begin` to its pose at a constant
-    velocity; its inverse mass is 0, so nothing pushes it.
+    """Fill the slot of a mover.
+
+    It moves from `begin` to its pose at constant velocity.
+
+    Its inverse mass is 0, so that it cannot be pushed.
     """
     slots[s, SX], slots[s, SY], slots[s, STH] = begin
+    # Like walls, movers leave the other body's friction and restitution.
     slots[s, MU] = slots[s, E] = 1.0
     slots[s, TX], slots[s, TY], slots[s, TTH] = (
         pose[i, 0] - begin[0],
@@ -503,8 +508,9 @@ def fill_mass(
     seen: F8,
     floor: F8,
 ) -> None:
-    """Fill the slot of a body with mass: pose and velocity of its centre of mass,
-    masses, friction, damping, gains.
+    """Fill the slot of a body with mass.
+
+    It gets pose and velocity of the centre of mass, masses, friction, damping, gains.
     """
     x, y, th = before[i, 0], before[i, 1], before[i, 2]
     c, sine = cosine_sine(th)
@@ -516,10 +522,10 @@ def fill_mass(
         sine * slots[s, OX] + c * slots[s, OY],
     )
     slots[s, X], slots[s, Y] = x + ax, y + ay
-    known = seen[i, 0] == seen[i, 0]  # not NaN
-    if not known or not stands_elsewhere(
-        seen, i, before
-    ):  # what somebody has put elsewhere is at rest
+    # Not NaN
+    known = seen[i, 0] == seen[i, 0]
+    # A body that was placed from outside is at rest.
+    if not known or not stands_elsewhere(seen, i, before):
         w = before_vel[i, 2]
         slots[s, VX] = c * before_vel[i, 0] - sine * before_vel[i, 1] - w * ay
         slots[s, VY] = sine * before_vel[i, 0] + c * before_vel[i, 1] + w * ax
@@ -543,6 +549,7 @@ def fill_mass(
         slots[s, JX + k] = floor[i, k]
 
     slots[s, LF] = values[i, TRACTION if motors else FLOOR] * mass * GRAVITY
+    # Torque of friction on a base whose mean lever is `REACH`
     slots[s, LT] = slots[s, LF] * values[i, REACH]
     slots[s, DL], slots[s, DA] = (
         1.0 - values[i, LINEAR_DAMPING],
@@ -557,44 +564,39 @@ def fill_mass(
     flags[s, FORCES] = int(values[i, BY_FORCE])
 
 
-# -- a substep
+# -- Substep
 
 
 @merged_kernel
 def pd_force(
     p: float, d: float, error: float, velocity: float, mass: float, h: float
 ) -> float:
-    """Force or torque of a stable PD controller, see `Gains.force`."""
+    """Return force or torque of a stable PD controller, see `Gains.force`."""
     return (p * error - (d + h * p) * velocity) / (1.0 + h * (d + h * p) / mass)
 
 
 @merged_kernel
 def pd_speed(p: float, d: float, error: float, h: float) -> float:
-    """Speed that a PD controller with a velocity as its output asks for, see
-    `Gains.speed`.
-    """
+    """Return the speed of a PD controller with velocity output, see `Gains.speed`."""
     return p * error / (1.0 + d + h * p)
 
 
 @kernel
 def apply_demands(slots: F8, flags: I8, count: int, h: float) -> None:
-    """Apply to bodies what drives them in a substep (forces, wheels, controllers), and
-    damping.
-    """
+    """Apply forces, wheels, controllers and damping in a substep."""
     for s in range(count):
         if flags[s, KIND] != AWAKE:
             continue
         c, sine, control = slots[s, C], slots[s, S], flags[s, CONTROL]
         a1, a2, a3 = slots[s, A1], slots[s, A2], slots[s, A3]
-        # from the body's origin, of which demands tell, to its centre of mass
+        # From the body's origin, to which demands refer, to its centre of mass
         ax, ay = (
             c * slots[s, OX] - sine * slots[s, OY],
             sine * slots[s, OX] + c * slots[s, OY],
         )
         slots[s, FX] = slots[s, FY] = slots[s, FT] = 0.0
-        if (
-            control == MOTORS
-        ):  # what its wheels demand of the floor, see `solve_floor_friction`
+        # The demand of its wheels on the floor, see `solve_floor_friction`
+        if control == MOTORS:
             slots[s, GX], slots[s, GY], slots[s, GW] = (
                 c * a1 - sine * a2 - a3 * ay,
                 sine * a1 + c * a2 + a3 * ax,
@@ -617,14 +619,13 @@ def apply_demands(slots: F8, flags: I8, count: int, h: float) -> None:
                 slots[s, AD],
                 slots[s, W],
             )
-            if flags[
-                s, FORCES
-            ]:  # the controller pushes: what is in its way may hold the body up
+            # The controller outputs forces: obstacles may hold the body up.
+            if flags[s, FORCES]:
                 slots[s, FX] = pd_force(p, d, x, slots[s, VX] + w * ay, slots[s, KG], h)
                 slots[s, FY] = pd_force(p, d, y, slots[s, VY] - w * ax, slots[s, KG], h)
                 slots[s, FT] = pd_force(ap, ad, th, w, slots[s, KGM2], h)
             else:
-                # the controller sets the velocity, whatever the mass
+                # The controller sets the velocity of any mass.
                 w = pd_speed(ap, ad, th, h)
                 slots[s, VX], slots[s, VY], slots[s, W] = (
                     pd_speed(p, d, x, h) - w * ay,
@@ -632,9 +633,8 @@ def apply_demands(slots: F8, flags: I8, count: int, h: float) -> None:
                     w,
                 )
 
-        if (
-            slots[s, DL] < 1.0 or slots[s, DA] < 1.0
-        ):  # powers are dear, and most bodies have no damping
+        # Powers are expensive, and most bodies have no damping.
+        if slots[s, DL] < 1.0 or slots[s, DA] < 1.0:
             linear = power(slots[s, DL], h)
             slots[s, VX], slots[s, VY], slots[s, W] = (
                 slots[s, VX] * linear,
@@ -694,7 +694,7 @@ def place(
 
 @merged_kernel
 def place_mover(slots: F8, s: int, part: float) -> None:
-    """Put a mover where it is after this part of the step."""
+    """Put a mover at its place after this part of the step."""
     slots[s, X], slots[s, Y] = (
         slots[s, SX] + part * slots[s, TX],
         slots[s, SY] + part * slots[s, TY],
@@ -714,8 +714,9 @@ def integrate(
     local: F8,
     corners: F8,
 ) -> None:
-    """Move all slots by a substep, with the velocities that they have; `part` of the
-    step is over then.
+    """Move all slots by a substep with their velocities.
+
+    `part` of the step is over then.
     """
     for s in range(count):
         kind = flags[s, KIND]
@@ -735,13 +736,14 @@ def integrate(
                     y,
                     wrap(th) if abs(th) > MAX_SUBSTEP_TURN else th,
                 )
-            else:  # also where it is not a number
+            # Also for NaN
+            else:
                 put_back(slots, flags, s)
         elif kind == MOVER and slots[s, SPEED] > 0.0:
             if flags[s, JAMMED] < 0:
                 place_mover(slots, s, part)
         else:
-            # it stands: its corners are where they were
+            # It stands: its corners have not moved.
             continue
 
         place(slots, flags, s, piece_start, corner_start, local, corners)
@@ -749,9 +751,7 @@ def integrate(
 
 @merged_kernel
 def put_back(slots: F8, flags: I8, s: int) -> None:
-    """Put a body back to where it was at the beginning of the step; it stands still for
-    the rest of it.
-    """
+    """Put a body back to its start of the step, at rest for the remainder."""
     flags[s, KIND] = LOST
     slots[s, TH] = slots[s, STH]
     c, sine = cosine_sine(slots[s, STH])
@@ -760,15 +760,17 @@ def put_back(slots: F8, flags: I8, s: int) -> None:
     slots[s, VX] = slots[s, VY] = slots[s, W] = slots[s, PX] = slots[s, PY] = slots[
         s, PW
     ] = 0.0
-    slots[s, IM] = slots[s, II] = 0.0  # no impulse moves it
+    # Impulses do not move it.
+    slots[s, IM] = slots[s, II] = 0.0
 
 
 @merged_kernel
 def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
-    """Note the bearing from which a slot is touched, in the form of `State.contact`;
-    `x`, `y` from its centre of mass, m.
+    """Note the bearing from which a slot is touched, in the form of `State.contact`.
+
+    `x`, `y` start at its centre of mass, m.
     """
-    # else nobody asks, and an arctangent is dear
+    # Otherwise the bearing has no reader, and an arctangent is expensive.
     if flags[s, FEELS]:
         c, sine = slots[s, C], slots[s, S]
         x, y = (
@@ -783,8 +785,9 @@ def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> 
 
 @merged_kernel
 def moves_into(slots: F8, s: int, touch: F8, t: int, side: int) -> bool:
-    """Whether the first (`side` 0) or second slot of a contact moves into the other
-    one, as if that stood still.
+    """Return whether a slot of a contact moves into the other one.
+
+    `side` 0 selects the first slot. The other one is taken as standing still.
     """
     vx, vy = contact_velocity(slots, s, touch, t, side)
     return (1.0 - 2.0 * side) * (vx * touch[t, NX] + vy * touch[t, NY]) > 0.0
@@ -801,13 +804,13 @@ def jam_movers(
     k: int,
     substeps: int,
 ) -> None:
-    """Stop the movers that only press into what does not yield.
+    """Stop movers that only press into things that do not yield.
 
-    A mover that turns moves in at one contact and out at another of the same pair. So
-    the deepest contact of a pair counts as soon as the mover moves in at one of them; a
-    mover that moves out at all of them gets free. A row of bodies spreads its overlap
-    over all contacts. So the deepest overlap of the island counts where the mover
-    presses.
+    A turning mover moves in at one contact and out at another contact of the same pair.
+    So the deepest contact of a pair counts as soon as the mover moves in at one of
+    them. A mover that moves out at all of them is set free. A row of bodies spreads its
+    overlap over all contacts, so that the deepest overlap of the island counts if the
+    mover presses.
     """
     for s in range(count):
         if flags[s, KIND] == MOVER:
@@ -832,8 +835,8 @@ def jam_movers(
                 enters |= moves_into(slots, s, touch, t, side)
                 deep = max(deep, touch[t, DEEPNESS])
 
-            # it presses: deeper than where things only touch, and than a substep
-            # explains, if it was not jammed before
+            # It presses if the contact is deeper than a resting one, and deeper than a
+            # substep explains unless the mover was jammed before.
             if deep > (
                 SLOP
                 if slots[s, DEPTH] >= JAM_DEPTH
@@ -848,8 +851,8 @@ def jam_movers(
 
     for s in range(count):
         if is_pusher(slots, flags, s):
-            # deeper than a substep explains, and deeper than before: what it pushes
-            # does not yield
+            # Deeper than a substep explains, and deeper than before: the pushed body
+            # does not yield.
             if slots[s, DEEP] > slots[s, LIMIT] and slots[s, DEEP] > slots[s, DEPTH]:
                 flags[s, JAMMED], slots[s, DEPTH] = k, max(slots[s, DEPTH], JAM_DEPTH)
                 place_mover(slots, s, k / substeps)
@@ -862,17 +865,16 @@ def jam_movers(
 def note_contacts(
     slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touches: int
 ) -> None:
-    """Note who is touched where in this substep."""
+    """Note the touched sectors of all slots in this substep."""
     for s in range(count):
-        if (
-            flags[s, KIND] != MOVER or flags[s, JAMMED] < 0
-        ):  # one that is jammed is touched where it was then
+        # A jammed mover keeps the sectors of that moment.
+        if flags[s, KIND] != MOVER or flags[s, JAMMED] < 0:
             bits[s] = np.uint64(0)
 
     for t in range(touches):
         for side in range(2):
             s = ends[t, side]
-            # a wall feels nothing, nor does a mover that stands, or was jammed before
+            # Walls, standing movers, and movers jammed before feel nothing.
             if s < count and (flags[s, KIND] != MOVER or is_pusher(slots, flags, s)):
                 note_bearing(
                     slots,
@@ -884,7 +886,7 @@ def note_contacts(
                 )
 
 
-# -- the end of a step
+# -- End of a step
 
 
 @kernel
@@ -900,10 +902,11 @@ def end_mass(
     mass: MassState,
     dt: float,
 ) -> bool:
-    """Write pose, velocity, displacement and wrench of a body with mass. Returns
-    whether it is stalled.
+    """Write pose, velocity, displacement and wrench of a body with mass.
+
+    Returns whether it is stalled.
     """
-    # what friction leaves of a velocity is rounding: it would never come to rest
+    # After friction the velocity is rounding, with which it would never come to rest.
     if (
         slots[s, VX] * slots[s, VX] + slots[s, VY] * slots[s, VY]
         <= REST_SPEED * REST_SPEED
@@ -925,8 +928,8 @@ def end_mass(
         slots[s, VX] == 0.0 and slots[s, VY] == 0.0 and w == 0.0 and way < REST_DISTANCE
     )
     mass.resting[i] = 1 if at_rest and flags[s, KIND] != LOST else 0
-    # one that has not moved gets its old pose: to the centre of mass and back would
-    # change its last bits
+    # A body that has not moved keeps its old pose: conversion to the centre of mass and
+    # back would change its last bits.
     if flags[s, KIND] == LOST or way == 0.0:
         x, y, th = slots[s, SX], slots[s, SY], slots[s, STH]
     pose[i, 0], pose[i, 1], pose[i, 2] = x, y, th
@@ -937,10 +940,10 @@ def end_mass(
     mass.wrench[i, 2] = (slots[s, KGM2] * w - slots[s, QW]) / dt
     for k in range(3):
         mass.floor[i, k] = slots[s, JX + k]
-    # no odometry, and no motors that could stall
+    # Without a drive there are no odometry and no motors to stall.
     if not drives:
         return False
-    # the twist that leads there: the logarithm of SE(2), see `geometry.log`
+    # The twist that leads there: the logarithm of SE(2), see `geometry.log`.
     c, sine = cosine_sine(slots[s, STH])
     along, across, half = c * dx + sine * dy, c * dy - sine * dx, 0.5 * turn
     # half·cot(half), by its series near 0
@@ -950,7 +953,7 @@ def end_mass(
         cot * across - half * along,
         turn,
     )
-    # driven from outside: only motors stall
+    # Driven from outside: only motors stall.
     if flags[s, CONTROL] != MOTORS:
         return False
     wanted = length(slots[s, A1], slots[s, A2])
@@ -959,7 +962,7 @@ def end_mass(
 
 @merged_kernel
 def hardest_touch(touch: F8, ends: I8, touches: int, s: int, count: int) -> int:
-    """The slot that presses hardest on a slot, `count`: a wall, −1: none."""
+    """Return the slot that presses hardest on a slot, `count` for a wall, −1 for none."""
     found, hardest = -1, 0.0
     for t in range(touches):
         if (ends[t, 0] == s or ends[t, 1] == s) and touch[t, JN] > hardest:
@@ -978,15 +981,14 @@ def end_step(
     substeps: int,
     dt: float,
 ) -> int:
-    """Write what became of all who took part. Returns `OK`, or `LOST_SOME`."""
+    """Write the results of all participants; return `OK`, or `LOST_SOME`."""
     slots, flags, bits, answer = work.slots, work.flags, work.bits, OK
     for s in range(count):
         i, kind = flags[s, ROW], flags[s, KIND]
         if kind == MOVER:
             k = flags[s, JAMMED]
-            if (
-                k >= 0
-            ):  # it has gone only so far: odometry, and who looks, must see no more
+            # It has moved only this far: odometry and sensors must not see more.
+            if k >= 0:
                 m.pose[i, 0], m.pose[i, 1], m.pose[i, 2] = (
                     slots[s, X],
                     slots[s, Y],
@@ -1031,9 +1033,7 @@ def end_step(
 
 @merged_kernel
 def keep_resting(m: Moving, mass: MassState, i: int) -> None:
-    """Clear what a body with mass that slept through the step may have from before:
-    velocity, wrench, stall.
-    """
+    """Clear velocity, wrench and stall of a body with mass that slept through the step."""
     m.stall[i] = 0
     for k in range(3):
         m.vel[i, k] = mass.wrench[i, k] = mass.floor[i, k] = 0.0
@@ -1041,17 +1041,15 @@ def keep_resting(m: Moving, mass: MassState, i: int) -> None:
 
 @kernel
 def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
-    """Write to `mass` where all bodies stand now, and clear what is not of their kind
-    in this step.
-    """
+    """Write the poses of all bodies to `mass`, and clear values of other roles."""
     for i in range(m.pose.shape[0]):
         there = work.kind[i] != NOTHING
-        if (
-            work.kind[i] != MOVER or work.slot_of[i] < 0
-        ):  # no mover, or none near a body with mass
+        # Not a mover, or not near a body with mass
+        if work.kind[i] != MOVER or work.slot_of[i] < 0:
             mass.depth[i] = 0.0
 
-        if not there or work.kind[i] == MOVER:  # what has mass may be in a hand
+        # A body with mass may be held.
+        if not there or work.kind[i] == MOVER:
             mass.resting[i] = 0
             for k in range(3):
                 mass.wrench[i, k] = mass.floor[i, k] = 0.0
@@ -1062,8 +1060,9 @@ def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
 
 @merged_kernel
 def make_lists(walls: Walls, work: Workspace, count: int) -> tuple[int, int]:
-    """List the pairs of slots and the walls that are near each other at present.
-    Returns how many pairs, and what there is no room for.
+    """List the pairs of slots and the walls that are near each other now.
+
+    Returns the number of pairs, and the array without room.
     """
     slots = work.slots
     pairs = find_pairs(
@@ -1087,8 +1086,9 @@ def make_lists(walls: Walls, work: Workspace, count: int) -> tuple[int, int]:
 def find_contacts(
     work: Workspace, shapes: MassShapes, uid: U8, count: int, pairs: int, before: Before
 ) -> int:
-    """Write all contacts: those of bodies, then those with walls. Returns how many; −1
-    when there is no room for all.
+    """Write all contacts of bodies, then all contacts with walls.
+
+    Returns their count, or −1 without room for all.
     """
     touches, o = find_body_contacts(work, shapes, uid, count, pairs, before)
     if touches < 0:
@@ -1098,9 +1098,7 @@ def find_contacts(
 
 @merged_kernel
 def recall_impulses(table: Impulses, work: Workspace) -> None:
-    """Copy the contacts of the last step to where those of the first substep look for
-    their impulses (warm starting).
-    """
+    """Copy the contacts of the last step for warm starting of the first substep."""
     for t in range(table.size[0]):
         for k in range(3):
             work.old_key[t, k] = table.key[t, k]
@@ -1109,9 +1107,7 @@ def recall_impulses(table: Impulses, work: Workspace) -> None:
 
 @merged_kernel
 def keep_impulses(key: U8, impulse: F8, work: Workspace, touches: int) -> None:
-    """Copy the keys and impulses of all contacts: for the next substep, or the next
-    step.
-    """
+    """Copy keys and impulses of all contacts for the next substep or step."""
     for t in range(touches):
         for k in range(3):
             key[t, k] = work.key[t, k]
@@ -1129,9 +1125,9 @@ def run_substeps(
     substeps: int,
     dt: float,
 ) -> int:
-    """All substeps, in the workspace alone. Returns what there is no room for, or `OK`.
+    """Run all substeps in the workspace; return the array without room, or `OK`.
 
-    Each: what acts on bodies, new poses, contacts there (broad phase, narrow phase),
+    Each substep has drives, new poses, contacts there (broad phase, narrow phase), and
     impulses.
     """
     slots, flags, corners, touch, ends = (
@@ -1150,7 +1146,8 @@ def run_substeps(
     pairs, touches = 0, 0
     recall_impulses(table, work)
     for s in range(count):
-        slots[s, LIST_X] = math.inf  # no lists yet
+        # No lists yet
+        slots[s, LIST_X] = math.inf
         slots[s, LIMIT] = JAM_DEPTH + 1.5 * slots[s, SPEED] * h
         place(slots, flags, s, piece_start, corner_start, local, corners)
 
@@ -1167,15 +1164,15 @@ def run_substeps(
             local,
             corners,
         )
-        if not lists_are_valid(slots, flags, count):  # they hold for several substeps
+        # Lists hold for several substeps.
+        if not lists_are_valid(slots, flags, count):
             pairs, lack = make_lists(walls, work, count)
             if lack != OK:
                 return lack
 
         wake_touched(slots, flags, count, work.pair, pairs)
-        scale = (
-            h / last_h if last_h > 0.0 else 0.0
-        )  # an impulse is a force times the substep, which may be another one
+        # An impulse is a force times the substep, whose length may have changed.
+        scale = h / last_h if last_h > 0.0 else 0.0
         touches = find_contacts(
             work, shapes, m.uid, count, pairs, Before(last_touches, scale)
         )
@@ -1183,8 +1180,8 @@ def run_substeps(
             return MORE_TOUCHES
         note_contacts(slots, flags, work.bits, count, touch, ends, touches)
         pushed, pinched = find_islands(slots, flags, touch, ends, touches)
-        # before impulses are found: what does not yield never gets the speed of a mover
-        # that is stopped
+        # Before the impulses: a body that does not yield must never get the speed of a
+        # mover that is stopped.
         if pushed:
             jam_movers(slots, flags, count, touch, ends, touches, k, substeps)
         prepare_impulses(slots, flags, count, touch, ends, touches, h, scale, pinched)
@@ -1207,12 +1204,13 @@ def step_masses(
     work: Workspace,
     dt: float,
 ) -> int:
-    """Move all bodies with mass by `dt` s, after the others have moved, and set back
-    the movers that could not push them.
+    """Move all bodies with mass by `dt` s.
 
-    Writes `m`, `mass` and `table`. Returns `OK`, `LOST_SOME`, or what `work` has no
-    room for (`MORE_SLOTS` …): then nothing is changed, and it is to be called again
-    with more.
+    Movers that could not push them are set back.
+
+    The other bodies have moved before. Writes `m`, `mass` and `table`. Returns `OK`,
+    `LOST_SOME`, or the array of `work` without room (`MORE_SLOTS` …). Nothing has
+    changed then, and the caller must call again with more room.
     """
     masses, awake, moved, far, thin = classify_rows(m, shapes, mass, work, dt)
     busy = masses > 0 and (awake or moved)
@@ -1220,12 +1218,13 @@ def step_masses(
         near = choose_movers(m, mass, work, far)
         busy = awake or near
 
-    # everything with mass is at rest, and nobody comes near it
+    # All bodies with mass are at rest, and no mover comes near them.
     if not busy:
         for i in range(m.pose.shape[0]):
             if work.kind[i] == ASLEEP:
                 keep_resting(m, mass, i)
 
+        # Contacts of sleeping bodies are found anew when they wake.
         table.size[0] = 0
         end_rows(m, mass, work)
         return OK
@@ -1233,7 +1232,7 @@ def step_masses(
     count, lack, fastest = fill_slots(m, shapes, mass, work, dt)
     if lack != OK:
         return lack
-    # substeps so short that nothing passes through anything in one
+    # Substeps are so short that nothing passes through anything in one.
     way = fastest * dt
     for i in range(m.pose.shape[0]):
         if work.kind[i] == AWAKE:
@@ -1275,5 +1274,5 @@ def move_masses(
     work: Workspace,
     dt: float,
 ) -> int:
-    """`step_masses`, to be called from Python."""
+    """Run `step_masses`, for calls from Python."""
     return step_masses(m, walls, shapes, mass, table, work, dt)

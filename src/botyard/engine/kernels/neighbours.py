@@ -1,8 +1,7 @@
-"""Broad phase for bodies with mass: pairs of bodies and walls near each body, in lists
-that hold for several substeps.
+"""Broad phase for bodies with mass: pairs of bodies and walls near each body.
 
-Lists are made for bodies that are larger by a skin (Verlet, 1967): they are valid until
-one has moved by half of it. Allocates nothing; one thread.
+The lists are made with a margin, the skin (Verlet, 1967), so that they hold for several
+substeps: until a body has moved by half of the skin. Allocates nothing; one thread.
 """
 
 from __future__ import annotations
@@ -44,8 +43,9 @@ from botyard.engine.masslayout import (
 )
 
 SKIN = 0.1
-"""Lists of what is near are made for bodies that are so much larger, m, and hold until
-one has moved by half of it.
+"""Margin of lists of near things, m.
+
+They hold until a body has moved by half of it.
 """
 TWELVE = np.uint64(12)
 
@@ -54,7 +54,7 @@ TWELVE = np.uint64(12)
 def heap_sort(key: F8, item: I8, n: int) -> None:
     """Sort the first `n` by key, then by item, in place (Williams, 1964)."""
     for turn in range(n // 2 + n):
-        # first make a heap of it, then take its top again and again
+        # First build a heap, then remove its top repeatedly.
         if turn < n // 2:
             root, end = n // 2 - 1 - turn, n
         else:
@@ -86,23 +86,23 @@ def heap_sort(key: F8, item: I8, n: int) -> None:
 def find_pairs(
     slots: F8, flags: I8, count: int, rank: F8, item: I8, pair: F8, pair_item: I8
 ) -> int:
-    """List the pairs of slots whose bounds are less than `SKIN` apart, at least one of
-    them with mass, in the order of slots.
+    """List the pairs of slots whose bounds are less than `SKIN` apart, in slot order.
 
-    Sort and sweep (Baraff, 1992). Returns how many there are; −1 when there is no room
-    for all.
+    At least one of each pair has mass. Method: sort and sweep (Baraff, 1992). Returns
+    their count, or −1 without room for all.
     """
     for s in range(count):
         rank[s], item[s] = slots[s, X_LO], s
     heap_sort(rank, item, count)
-    # no literal, which would have kernels compiled twice; so below
+    # Not a literal, for which kernels would be compiled twice; so below.
     found = np.int64(0)
     for p in range(count):
         a = item[p]
         end = slots[a, X_HI] + SKIN
         for q in range(p + 1, count):
             b = item[q]
-            if slots[b, X_LO] > end:  # so do all that follow
+            # So do all that follow.
+            if slots[b, X_LO] > end:
                 break
             if (
                 slots[b, Y_LO] > slots[a, Y_HI] + SKIN
@@ -110,13 +110,13 @@ def find_pairs(
             ):
                 continue
 
-            if (
-                flags[a, KIND] == MOVER and flags[b, KIND] == MOVER
-            ):  # those have been kept apart by their own moves
+            # Their own moves have kept movers apart.
+            if flags[a, KIND] == MOVER and flags[b, KIND] == MOVER:
                 continue
 
             if found == pair.shape[0]:
                 return -1
+            # A float64 holds the combined number exactly for up to 90 million slots.
             pair[found], pair_item[found] = float(min(a, b) * count + max(a, b)), 0
             found += 1
 
@@ -126,16 +126,15 @@ def find_pairs(
 
 @merged_kernel
 def list_walls(walls: Walls, work: Workspace, x: float, y: float, reach: float) -> int:
-    """List the solid walls within `reach` m of (x, y) in `Workspace.rank` and `item`:
-    hash and entry, sorted, as often as cells have them.
+    """List the solid walls within `reach` m of (x, y) in `Workspace.rank` and `item`.
 
-    Returns how many; −1 when there is no room for all.
+    They are hashes and entries, sorted, with one for each cell. Returns their count, or
+    −1 without room for all.
     """
     x0, y0, h, nx, ny = walls.x0, walls.y0, walls.h, walls.nx, walls.ny
     start, seg, rank, item = walls.start, walls.seg, work.rank, work.item
-    if (
-        wall_distance(walls.clear, x0, y0, h, nx, ny, x, y) > reach
-    ):  # the free squares of the grid reach farther
+    # The free squares of the grid extend farther.
+    if wall_distance(walls.clear, x0, y0, h, nx, ny, x, y) > reach:
         return 0
 
     inv = 1.0 / h
@@ -145,9 +144,8 @@ def list_walls(walls: Walls, work: Workspace, x: float, y: float, reach: float) 
     found = np.int64(0)
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
-            if not (
-                int(walls.mask[k]) & OBSTACLE
-            ):  # sensors may see it, but bodies pass through
+            # Bodies pass through it, although sensors may see it.
+            if not int(walls.mask[k]) & OBSTACLE:
                 continue
 
             ax, ay = seg[k, 0], seg[k, 1]
@@ -164,8 +162,9 @@ def list_walls(walls: Walls, work: Workspace, x: float, y: float, reach: float) 
 
 @merged_kernel
 def wall_hash(bits: U8, k: int) -> np.uint64:
-    """52 bits for a wall, the same in each cell that has an entry of it: so many fit
-    into a float64.
+    """Return a hash of 52 bits for a wall, the same in each cell with an entry of it.
+
+    A float64 holds that many bits exactly.
     """
     z = mix(bits[k, 0])
     for n in range(1, 4):
@@ -175,8 +174,9 @@ def wall_hash(bits: U8, k: int) -> np.uint64:
 
 @kernel
 def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
-    """List the walls near each body with mass, each once, sorted by hash. False when
-    there is no room for all.
+    """List the walls near each body with mass, each once, sorted by hash.
+
+    Returns False without room for all.
     """
     slots, flags, seg, rank, item, wall = (
         work.slots,
@@ -189,7 +189,8 @@ def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
     total = 0
     for s in range(count):
         flags[s, WALL_0] = flags[s, WALL_1] = total
-        if flags[s, KIND] == MOVER:  # walls have stopped it before
+        # Walls have already stopped movers.
+        if flags[s, KIND] == MOVER:
             continue
         x = slots[s, X] - (slots[s, C] * slots[s, OX] - slots[s, S] * slots[s, OY])
         y = slots[s, Y] - (slots[s, S] * slots[s, OX] + slots[s, C] * slots[s, OY])
@@ -198,7 +199,7 @@ def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
             return False
         for n in range(found):
             k = item[n]
-            # the same hash: mostly the same wall
+            # An equal hash usually means the same wall.
             if n > 0 and rank[n] == rank[n - 1]:
                 k_0 = item[n - 1]
                 if (
@@ -207,7 +208,7 @@ def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
                     and seg[k, 2] == seg[k_0, 2]
                     and seg[k, 3] == seg[k_0, 3]
                 ):
-                    # it has entries in several cells, but is one wall
+                    # One wall with entries in several cells
                     continue
 
             if total == wall.shape[0]:
@@ -228,11 +229,10 @@ def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
 
 @merged_kernel
 def lists_are_valid(slots: F8, flags: I8, count: int) -> bool:
-    """Whether no body has moved so far that the lists of what is near may lack
-    something.
-    """
+    """Return whether the lists are complete: no body has moved by half of the skin."""
     for s in range(count):
         way = abs(slots[s, X] - slots[s, LIST_X]) + abs(slots[s, Y] - slots[s, LIST_Y])
+        # A turn moves a corner by at most the angle times the radius.
         if way + abs(slots[s, TH] - slots[s, LIST_TH]) * slots[s, R] > 0.5 * SKIN:
             return False
 
@@ -241,7 +241,7 @@ def lists_are_valid(slots: F8, flags: I8, count: int) -> bool:
 
 @merged_kernel
 def overlap(slots: F8, a: int, b: int) -> bool:
-    """Whether the bounds of two slots overlap."""
+    """Return whether the bounds of two slots overlap."""
     return (
         slots[a, X_LO] <= slots[b, X_HI]
         and slots[b, X_LO] <= slots[a, X_HI]
@@ -252,9 +252,7 @@ def overlap(slots: F8, a: int, b: int) -> bool:
 
 @merged_kernel
 def wake_touched(slots: F8, flags: I8, count: int, pair: F8, pairs: int) -> None:
-    """Wake the sleeping bodies that something touches which moves, and those that touch
-    them, and so on: whole islands.
-    """
+    """Wake the sleeping bodies that moving things touch, with their whole islands."""
     again = True
     while again:
         again = False
@@ -266,9 +264,8 @@ def wake_touched(slots: F8, flags: I8, count: int, pair: F8, pairs: int) -> None
                     flags[b, KIND] == AWAKE
                     or (flags[b, KIND] == MOVER and flags[b, STIRS])
                 ):
-                    if overlap(
-                        slots, a, b
-                    ):  # by bounds: a body that is woken for nothing goes to sleep again
+                    # By bounds: a body that wakes without contact falls asleep again.
+                    if overlap(slots, a, b):
                         flags[a, KIND] = AWAKE
                         again = True
 

@@ -1,11 +1,9 @@
-"""Counter-based random numbers: a draw is a function of its key and number, never of
-what was drawn before.
+"""Counter-based random numbers: a draw is a function of its key and number alone.
 
-A stream is keyed by (seed, body, device, tick); draw k of a stream is the output of
+A stream is keyed by (seed, body, device, tick). Draw k of a stream is the output of
 SplitMix64 at position k (Steele, Lea & Flood, "Fast splittable pseudorandom number
-generators", OOPSLA 2014). So a run does not change with the number of threads, the
-order of bodies, or who looks at them. All kernels here allocate nothing and may run in
-any thread.
+generators", OOPSLA 2014). A run therefore does not depend on the number of threads, the
+order of bodies, or readers. Kernels here allocate nothing and may run in any thread.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ _TWO_M52 = 2.0**-52
 
 @inline_kernel
 def mix(z: np.uint64) -> np.uint64:
-    """SplitMix64's output function: scramble 64 bits."""
+    """Return 64 scrambled bits: the output function of SplitMix64."""
     z = (z ^ (z >> _S30)) * _M1
     z = (z ^ (z >> _S27)) * _M2
     return z ^ (z >> _S31)
@@ -36,8 +34,9 @@ def mix(z: np.uint64) -> np.uint64:
 def stream_key(
     seed: np.uint64, uid: np.uint64, device: np.uint64, tick: np.uint64
 ) -> np.uint64:
-    """Key of the stream of one device of one body in one tick; all four are 64-bit
-    unsigned integers.
+    """Return the key of the stream of one device of one body in one tick.
+
+    All four words are 64-bit unsigned integers.
     """
     h = mix(seed + _GOLDEN)
     h = mix(h ^ (uid + _GOLDEN))
@@ -47,30 +46,33 @@ def stream_key(
 
 @inline_kernel
 def hashed(seed: np.uint64, word: np.uint64) -> np.uint64:
-    """Hash of a seed and a word: `botyard.engine.rng.stream_keys` of one of each."""
+    """Return a hash of a seed and a word: `botyard.engine.rng.stream_keys` of one each."""
     return mix(mix(seed + _GOLDEN) ^ (word + _GOLDEN))
 
 
 @inline_kernel
 def episode_seed(seed: np.uint64, episode: int) -> np.uint64:
-    """Seed of an episode of a world: of episode 0 that of the world, of others a hash
-    of both. See `botyard.engine.rng.episode_seeds`.
+    """Return the seed of an episode of a world; see `botyard.engine.rng.episode_seeds`.
+
+    The seed of episode 0 is the seed of the world. Others are a hash of both.
     """
     return seed if episode == 0 else hashed(seed, np.uint64(episode))
 
 
 @inline_kernel
 def symmetric(key: np.uint64, k: np.uint64) -> float:
-    """Draw `k` of a stream, uniform in [−1, 1) with 53 bits."""
+    """Return draw `k` of a stream, uniform in [−1, 1) with 53 bits."""
     z = mix(key + (k + np.uint64(1)) * _GOLDEN)
     return np.float64(z >> _S11) * _TWO_M52 - 1.0
 
 
 @kernel
 def gaussian(key: np.uint64, k: np.uint64) -> float:
-    """Draw `k` of a stream, normal with mean 0 and variance 1, of its uniform draws 2 k
-    and 2 k + 1 (Box & Muller, 1958).
+    """Return draw `k` of a stream, normal with mean 0 and variance 1.
+
+    It uses the uniform draws 2 k and 2 k + 1 (Box & Muller, 1958).
     """
-    u = 0.5 * (1.0 - symmetric(key, np.uint64(2) * k))  # in (0, 1]: log(0) is −∞
+    # In (0, 1], because log(0) is −∞.
+    u = 0.5 * (1.0 - symmetric(key, np.uint64(2) * k))
     c, _ = cosine_sine(math.pi * symmetric(key, np.uint64(2) * k + np.uint64(1)))
     return math.sqrt(-2.0 * log(u)) * c

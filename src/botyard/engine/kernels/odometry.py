@@ -1,16 +1,15 @@
-"""Odometry: the pose that a robot believes in, from its true displacement and its
-errors.
+"""Odometry: the pose that a robot estimates from its true displacement and its errors.
 
 There are two laws. The original's (pioneer-protocol §11.4) multiplies the displacement
-of each step by an error that is drawn for the step; the spread of the sum depends on
-the time of a step. The other one adds Gaussian errors with variances in proportion to
+of each step by an error that is drawn for the step. The spread of the sum depends on
+the length of a step. The other one adds Gaussian errors with variances in proportion to
 distance and angle:
 
     var(heading) = α1 |Δθ| + α2 d        var(distance) = α3 d + α4 |Δθ|
 
 These are the parameters of Thrun, Burgard and Fox, "Probabilistic Robotics" (2005),
-section 5.4. Variances in proportion to d and Δθ add up over steps, so the spread is the
-same whatever the time of a step.
+section 5.4. Variances in proportion to d and Δθ add up over steps, so that the spread
+does not depend on the length of a step.
 """
 
 from __future__ import annotations
@@ -33,20 +32,16 @@ from botyard.numerics.elementary import cosine_sine
 ODOMETRY_STREAM = 1
 """Device number of odometry in the random streams."""
 DRIFT_DRAWS = 8
-"""Number of the first draw of drift in the stream of odometry: those of `draw_errors`
-are before it.
-"""
+"""Number of the first draw of drift in the stream of odometry, after `draw_errors`."""
 BEFORE_ALL_TICKS = (1 << 63) - 1
-"""Tick of the draws that hold for a robot's whole life (`RANDOM_INIT`): no run reaches
-it.
-"""
+"""Tick of draws for a robot's whole life (`RANDOM_INIT`); no run reaches it."""
 
 
 @entry_kernel
 def draw_row_errors(
     uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, tick: int
 ) -> None:
-    """`draw_errors`, for callers outside the step."""
+    """Run `draw_errors`, for callers outside of the step."""
     draw_errors(uid, low, high, err, i, seed, tick)
 
 
@@ -54,8 +49,9 @@ def draw_row_errors(
 def draw_errors(
     uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, tick: int
 ) -> None:
-    """Write err[i], uniform between low[i] and high[i], one draw an axis; the arrays
-    are those of `State`.
+    """Write err[i], uniform between low[i] and high[i], one draw per axis.
+
+    The arrays are columns of `State`.
     """
     key = stream_key(seed, uid[i], np.uint64(ODOMETRY_STREAM), np.uint64(tick))
     for axis in range(3):
@@ -67,13 +63,14 @@ def draw_errors(
 def add_drift(
     drift: F8, i: int, key: np.uint64, way: tuple[float, float, float, float]
 ) -> tuple[float, float, float]:
-    """The displacement `way` of a step, (forward m, left m, turn rad, turn on the spot
-    rad), with the errors of `Bodies.drift`.
+    """Return the displacement `way` of a step with the errors of `Bodies.drift`.
 
-    The error of the distance is along the way; of a robot that turns on the spot,
-    forward. Returns forward, left and turn.
+    `way` is (forward m, left m, turn rad, turn in place rad). The error of the distance
+    points along the displacement, or forward for a robot that turns in place. Returns
+    forward, left and turn.
     """
     dx, dy, dth, spin = way
+    # Translation and rotation of the whole step determine the variances.
     far, turn = math.sqrt(dx * dx + dy * dy), abs(dth + spin)
     c, s = (dx / far, dy / far) if far > 0.0 else (1.0, 0.0)
     off = math.sqrt(drift[i, 2] * far + drift[i, 3] * turn) * gaussian(
@@ -89,12 +86,14 @@ def add_drift(
 def by_wheels(
     forward: float, turned: float, ratio: float, half_track: float
 ) -> tuple[float, float]:
-    """What odometry makes of a way, m and rad, that two wheels of different diameters
-    have gone, which it takes for equal.
+    """Return the odometry of a displacement with wheels of unequal diameters.
 
-    Borenstein and Feng, "Measurement and correction of systematic odometry errors in
-    mobile robots" (IEEE Trans. Robotics and Automation 12 (6), 1996): E_d is `ratio`,
-    the right diameter by the left one; their mean is the nominal one. `half_track`: m.
+    The displacement is in m and rad.
+
+    Odometry assumes equal ones. Borenstein and Feng, "Measurement and correction of
+    systematic odometry errors in mobile robots" (IEEE Trans. Robotics and Automation 12
+    (6), 1996): E_d is `ratio`, the right diameter divided by the left one; their mean
+    is the nominal one. `half_track`: m.
     """
     left = 2.0 / (1.0 + ratio)
     by_left, by_right = (
@@ -108,14 +107,14 @@ def by_wheels(
 def integrate_odometry(
     state: State, wheels: F8, drift: F8, seed: np.uint64, tick: int
 ) -> None:
-    """Advance `odom` of every row by the displacement of this step; also what remains
-    of distance moves. `wheels`, `drift`: see `Bodies`.
+    """Advance `odom` of every row by the displacement of this step.
 
-    Each axis of the displacement is multiplied by 1 + ε, and the wheels measure what
-    that gives. A row that did not move is left alone, so a stalled robot's odometry
-    stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for every step; the other
-    modes keep what was set with the mode. Drift is added in that mode alone, as it is
-    random.
+    Also reduces the remaining distance of distance moves. `wheels`, `drift`: see
+    `Bodies`. Each axis of the displacement is multiplied by 1 + ε, and the wheels
+    measure the result. A row without displacement does not change, so that the odometry
+    of a stalled robot stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for
+    every step; the other modes keep the ε set with the mode. Drift is added in that
+    mode alone, because it is random.
     """
     pose, odom, disp, err, spins, path, target = (
         state.pose,
@@ -129,18 +128,18 @@ def integrate_odometry(
     drive, err_mode, mode_x = state.drive, state.err_mode, state.mode_x
     uid, low, high = state.uid, state.err_lo, state.err_hi
     for i in range(pose.shape[0]):
-        # `Drive.NONE`: no wheels, no odometry
+        # `Drive.NONE`: without wheels there is no odometry.
         if drive[i] == 0:
             continue
-        if err_mode[i] == 3:  # `RANDOM_EACH_UPDATE`
+        # `RANDOM_EACH_UPDATE`
+        if err_mode[i] == 3:
             draw_errors(uid, low, high, err, i, seed, tick)
         dx = disp[i, 0] * (1.0 + err[i, 0])
         dy = disp[i, 1] * (1.0 + err[i, 1])
         dth = disp[i, 2] * (1.0 + err[i, 2])
         spin = spins[i] * (1.0 + err[i, 2])
-        if (
-            wheels[i, 0] != 1.0 and err_mode[i] != 0 and err_mode[i] != 4
-        ):  # nor with `NONE` or `PERFECT`
+        # Modes `NONE` and `PERFECT` have no errors of wheels.
+        if wheels[i, 0] != 1.0 and err_mode[i] != 0 and err_mode[i] != 4:
             dx, dth = by_wheels(dx, dth, wheels[i, 0], wheels[i, 1])
             slip, spin = by_wheels(0.0, spin, wheels[i, 0], wheels[i, 1])
             dx += slip
@@ -154,7 +153,7 @@ def integrate_odometry(
             key = stream_key(seed, uid[i], np.uint64(ODOMETRY_STREAM), np.uint64(tick))
             dx, dy, dth = add_drift(drift, i, key, (dx, dy, dth, spin))
 
-        # `PERFECT`: copied, as adding up would drift by rounding
+        # `PERFECT`: copied, because a sum would drift by rounding.
         if err_mode[i] == 4:
             odom[i, 0], odom[i, 1], odom[i, 2] = pose[i, 0], pose[i, 1], pose[i, 2]
         else:
@@ -167,7 +166,6 @@ def integrate_odometry(
 
         path[i, 0] += dx
         path[i, 1] += dth + spin
-        if (
-            mode_x[i] == 1
-        ):  # a distance move ends where odometry says so, as on a real robot
+        # A distance move ends by odometry, as on a real robot.
+        if mode_x[i] == 1:
             target[i, 0] -= dx

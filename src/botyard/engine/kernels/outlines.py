@@ -1,4 +1,4 @@
-"""Outlines of bodies in the world, from their poses. Allocates nothing; any thread."""
+"""Outlines of bodies in the world from their poses. Allocates nothing; any thread."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def place_corners(
     into: F8,
     at: int,
 ) -> None:
-    """Write the corners verts[v0:v1] of a body at (`x`, `y`) and a heading of cosine
-    `c` and sine `s` to `into`, from row `at` on.
+    """Write corners verts[v0:v1] of a body at (`x`, `y`) to `into` from row `at`.
+
+    `c` and `s` are cosine and sine of the heading.
     """
     for v in range(v0, v1):
         vx, vy = verts[v, 0], verts[v, 1]
@@ -30,12 +31,13 @@ def place_corners(
 
 @merged_kernel
 def place_outlines(state: State, bodies: Bodies, forget: bool) -> None:
-    """Write `Bodies.world`, the corners in the world, of all bodies whose pose or mask
-    is not that in `Bodies.placed`.
+    """Write `Bodies.world` for bodies whose pose or mask has changed.
 
-    A step keeps both up to date, so these are bodies that something else has put
-    elsewhere, or made solid or not. What was known of the distances between bodies
-    (`Bodies.leeway`) holds no longer then, nor with `forget`.
+    `Bodies.placed` holds the previous values.
+
+    A step keeps both up to date. Differences come from placements, and from bodies that
+    become solid or stop being so. They invalidate the known distances between bodies
+    (`Bodies.leeway`), and so does `forget`.
     """
     pose, placed, part_start, vert_start = (
         state.pose,
@@ -66,8 +68,8 @@ def place_outlines(state: State, bodies: Bodies, forget: bool) -> None:
                 c,
                 s,
             )
-            # a body with mass (`Control` not 0) stops nobody, so where it stands
-            # changes no leeway; its mask may
+            # A body with mass (`Control` not 0) stops no other body: its pose does not
+            # affect the leeway of others, but its mask may.
             forget = forget or control[i] == 0 or mask[i] != placed[i, 5]
             placed[i, 5] = mask[i]
             v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]

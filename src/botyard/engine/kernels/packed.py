@@ -1,5 +1,6 @@
-"""The arrays of a world, handed over to kernels as one address: see
-`botyard.native.kernels.Pack`.
+"""Arrays of a world packed for kernels as one address.
+
+See `botyard.native.kernels.Pack`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from botyard.native.kinds import LastPack, Pack
 
 
 class Sensors(NamedTuple):
-    """Beams of all range sensors, and a workspace for those of one."""
+    """Beams of all range sensors, and a workspace for the beams of one sensor."""
 
     fans: Fans
     beams: Beams
@@ -38,12 +39,12 @@ class Output(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Range sensors that are to be read.
+    """Range sensors to read.
 
     Attributes
     ----------
     devices : (n,) int64
-        Their numbers.
+        Numbers of the sensors.
     """
 
     devices: I8
@@ -75,8 +76,9 @@ def cast(
 
 
 class WorldPack:
-    """Packs the arrays of a world; packs again only those that are other objects than
-    in the last call.
+    """Packer of the arrays of a world.
+
+    It packs only arrays that are other objects than in the last call.
     """
 
     __slots__ = ("_bins", "_bodies", "_grid", "_of", "_packed", "_state")
@@ -92,7 +94,7 @@ class WorldPack:
     def __call__(
         self, state: State, bodies: Bodies, bins: Bins, grid: Grid
     ) -> Pack[World]:
-        """The pack of these arrays."""
+        """Return the pack of these arrays."""
         of = self._of
         if (
             of is None
@@ -108,14 +110,15 @@ class WorldPack:
                 self._bins(bins),
                 self._grid(grid),
             )
-            self._packed = Pack(World(*parts))  # type: ignore[arg-type]  # packs stand for what they hold
+            # Packs stand in for the tuples that they hold.
+            self._packed = Pack(World(*parts))  # type: ignore[arg-type]
             self._of = (state, bodies, bins, grid)
 
         return self._packed
 
 
 def with_bodies(world: Pack[World], bodies: Bodies, bins: Bins) -> Pack[World]:
-    """The pack of the same world with other bodies."""
+    """Return the pack of the same world with other bodies."""
     return Pack(world.source._replace(bodies=Pack(bodies), bins=Pack(bins)))  # type: ignore[arg-type]
 
 

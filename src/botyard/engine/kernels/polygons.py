@@ -1,7 +1,6 @@
-"""Narrow phase: polygons against segments and against each other, by separating axes
-(Gottschalk, Lin & Manocha, 1996).
+"""Narrow phase: polygons against segments and each other, by separating axes.
 
-Allocates nothing; any thread.
+Method: Gottschalk, Lin & Manocha, 1996. Allocates nothing; any thread.
 """
 
 from __future__ import annotations
@@ -12,20 +11,22 @@ from botyard.engine.kernels.jit import inline_kernel, kernel
 from botyard.engine.layout import F8
 
 CONTACT = 1e-5
-"""A body is left this near to what it met, m, or this near along its arc."""
+"""Final distance of a body from its obstacle, or along its arc, m."""
 
 
 @inline_kernel
 def length(x: float, y: float) -> float:
-    """Length of a vector. Not `math.hypot`: that is a call, for the sake of overflows
-    that no place in a world causes.
+    """Return the length of a vector.
+
+    `math.hypot` would be a call that guards against overflows, which no place in a
+    world causes.
     """
     return math.sqrt(x * x + y * y)
 
 
 @inline_kernel
 def side(ax: float, ay: float, bx: float, by: float, px: float, py: float) -> float:
-    """Twice the signed area of the triangle a, b, p: positive when p is left of a → b."""
+    """Return twice the signed area of a, b, p: positive if p is left of a → b."""
     return (bx - ax) * (py - ay) - (by - ay) * (px - ax)
 
 
@@ -40,11 +41,13 @@ def segments_cross(
     qx: float,
     qy: float,
 ) -> bool:
-    """Whether the segments a–b and p–q have a point in common, touching included;
-    collinear overlap does not count.
+    """Return whether the segments a–b and p–q share a point, touching included.
+
+    A collinear overlap does not count.
     """
     d1, d2 = side(px, py, qx, qy, ax, ay), side(px, py, qx, qy, bx, by)
     d3, d4 = side(ax, ay, bx, by, px, py), side(ax, ay, bx, by, qx, qy)
+    # Collinear segments do not cross: otherwise a robot could not slide along a wall.
     if d1 == 0.0 and d2 == 0.0:
         return False
     return d1 * d2 <= 0.0 and d3 * d4 <= 0.0
@@ -52,7 +55,10 @@ def segments_cross(
 
 @kernel
 def point_in_polygon(verts: F8, v0: int, v1: int, x: float, y: float) -> bool:
-    """Even-odd rule (Shimrat, 1962) for the polygon verts[v0:v1]."""
+    """Return whether a point is in the polygon verts[v0:v1].
+
+    Uses the even-odd rule (Shimrat, 1962).
+    """
     inside = False
     ax, ay = verts[v1 - 1, 0], verts[v1 - 1, 1]
     for v in range(v0, v1):
@@ -68,7 +74,7 @@ def point_in_polygon(verts: F8, v0: int, v1: int, x: float, y: float) -> bool:
 def segment_distance(
     px: float, py: float, ax: float, ay: float, bx: float, by: float
 ) -> float:
-    """Distance from the point p to the segment a–b."""
+    """Return the distance from the point p to the segment a–b."""
     ex, ey = bx - ax, by - ay
     length2 = ex * ex + ey * ey
     u = (
@@ -83,7 +89,7 @@ def segment_distance(
 def polygon_hits_segment(
     verts: F8, v0: int, v1: int, ax: float, ay: float, bx: float, by: float
 ) -> bool:
-    """Whether the segment a–b touches the polygon verts[v0:v1] or lies inside it."""
+    """Return whether the segment a–b touches verts[v0:v1] or lies inside it."""
     px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
     for v in range(v0, v1):
         qx, qy = verts[v, 0], verts[v, 1]
@@ -107,8 +113,9 @@ def segment_gap(
     bx: float,
     by: float,
 ) -> float:
-    """How far apart the polygon verts[v0:v1] and the segment a–b are along the best of
-    their axes, m; see `polygon_gap`.
+    """Return the gap between the polygon verts[v0:v1] and the segment a–b, m.
+
+    It is taken along the best of their axes; see `polygon_gap`.
     """
     ex, ey = bx - ax, by - ay
     size = length(ex, ey)
@@ -120,6 +127,7 @@ def segment_gap(
     gap = max(least, -most) / size if size > 0.0 else -math.inf
     if gap > 0.0:
         return gap
+    # Separating axes need convex polygons.
     if turn == 0.0:
         return (
             -CONTACT if polygon_hits_segment(verts, v0, v1, ax, ay, bx, by) else CONTACT
@@ -149,8 +157,9 @@ def edges_gap(
     w0: int,
     w1: int,
 ) -> float:
-    """How far others[w0:w1] lies beyond the best edge of the convex polygon
-    verts[v0:v1], m.
+    """Return how far others[w0:w1] lies beyond the best edge of a convex polygon, m.
+
+    The convex polygon is verts[v0:v1].
     """
     gap = -math.inf
     px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
@@ -162,6 +171,7 @@ def edges_gap(
             nearest = min(
                 nearest, scale * side(px, py, qx, qy, others[w, 0], others[w, 1])
             )
+            # This edge cannot separate them better any more.
             if nearest <= gap:
                 break
 
@@ -184,20 +194,20 @@ def polygon_gap(
     w1: int,
     other_turn: float,
 ) -> float:
-    """How far apart two polygons are along the best of their axes, m: positive if they
-    do not touch.
+    """Return the gap between two polygons along the best of their axes, m.
 
-    For convex polygons, the axes are the normals of their edges (separating axes;
-    Gottschalk, Lin & Manocha, 1996), and a gap that is not positive is how deep they
-    overlap. For others it is ±CONTACT, by their edges and corners.
+    It is positive if they do not touch. For convex polygons, the axes are the normals
+    of their edges (separating axes; Gottschalk, Lin & Manocha, 1996), and a gap that is
+    not positive is the depth of their overlap. For others it is ±CONTACT, by edges and
+    corners.
 
     Parameters
     ----------
     verts, v0, v1, e0, turn
-        One polygon: its corners verts[v0:v1], where its `Bodies.edge` begins,
+        One polygon: its corners verts[v0:v1], the start of its `Bodies.edge`,
         `Bodies.turn`.
     others, w0, w1, other_turn
-        The other, whose corners and edges have the same numbers.
+        The other polygon, whose corners and edges have the same numbers.
     """
     gap = -math.inf
     if turn != 0.0:

@@ -1,8 +1,7 @@
-"""Exact ray casting: against the static world through its grid, and against moving
-bodies through their outlines.
+"""Exact ray casting against the static world's grid and against moving bodies.
 
-Moving bodies are never in the grid: each one near a sensor is turned into an interval
-or a set of beams and tested against those only.
+Moving bodies are never in the grid. Each body near a sensor is turned into an interval
+or a set of beams, and tested against these only.
 """
 
 from __future__ import annotations
@@ -35,25 +34,26 @@ from botyard.numerics.elementary import cosine_sine, hypot
 
 TWO_PI = 2.0 * math.pi
 FEW_BEAMS = 6
-"""For devices with more beams per origin the interval of beams that a body covers is
-computed; of others all beams are tried.
+"""Number of beams per origin above which the interval of beams at a body is computed.
+
+With fewer beams, all beams are tested.
 """
 FIRST_SHELL = 2.0
-"""Bodies this near, m, are tested before the walls, so that the beams they stop need
-not be walked any farther.
+"""Distance of bodies that are tested before the walls, m.
+
+Beams that they stop need not be walked any farther.
 """
 SHELL_GROWTH = 2.5
-"""Ratio of the squares around a device in which bodies are looked for, one after the
-other.
-"""
+"""Growth factor of the squares around a device in which bodies are searched."""
 
 
 @inline_kernel
 def meets_circle(
     rx: float, ry: float, dx: float, dy: float, radius: float, r: float
 ) -> bool:
-    """Whether a beam of length `r` in the direction (`dx`, `dy`) may touch a circle
-    around (`rx`, `ry`); without branches.
+    """Return whether a beam may touch a circle around (`rx`, `ry`), without branches.
+
+    The beam has length `r` and direction (`dx`, `dy`).
     """
     along = rx * dx + ry * dy
     return (
@@ -62,7 +62,7 @@ def meets_circle(
 
 
 class Device(NamedTuple):
-    """A device whose beams are cast, and the body that carries it.
+    """Device whose beams are cast, and the body that carries it.
 
     Attributes
     ----------
@@ -71,9 +71,9 @@ class Device(NamedTuple):
     x, y, heading, cosine, sine : float
         Pose of the body, m, m, rad; cosine and sine of its heading.
     first, end : int
-        Its bundles: first … end − 1.
+        Bundles of the device: first … end − 1.
     n_beams : int
-        How many beams it has.
+        Number of beams.
     """
 
     row: int
@@ -89,16 +89,16 @@ class Device(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A body that beams may meet.
+    """Body that beams may hit.
 
     Attributes
     ----------
     x, y, radius : float
-        Its circle, m.
+        Circle around the body, m.
     bright : int
-        Its laser return.
+        Laser return of the body.
     first, end : int
-        Its polygons: first … end − 1.
+        Polygons of the body: first … end − 1.
     """
 
     x: float
@@ -111,7 +111,7 @@ class Target(NamedTuple):
 
 @inline_kernel
 def shorten(beams: Beams, j: int, target: Target, bodies: Bodies) -> None:
-    """Shorten beam `j` to the nearest edge of a body's outline that it meets."""
+    """Shorten beam `j` to the nearest edge of a body's outline that it hits."""
     world, vert_start = bodies.world, bodies.vert_start
     ox, oy, dx, dy, exact = (
         beams.org_x[j],
@@ -128,8 +128,8 @@ def shorten(beams: Beams, j: int, target: Target, bodies: Bodies) -> None:
         for v in range(v0, v1):
             bx, by = world[v, 0] - ox, world[v, 1] - oy
             b = bx * dy - by * dx
-            # without branches, which no processor could predict here: a division for
-            # each edge is cheaper
+            # Without branches, which could not be predicted here: a division for each
+            # edge is cheaper.
             t = (ax * by - ay * bx) / (a - b)
             nearer = ((a < 0.0) != (b < 0.0)) & (t < best) & (t >= 0.0)
             best, hit_x, hit_y = (
@@ -141,7 +141,7 @@ def shorten(beams: Beams, j: int, target: Target, bodies: Bodies) -> None:
 
     if best < exact:
         beams.raw[j], beams.bright[j] = best, target.bright
-        # devices ask under what angle they see a reflector
+        # Devices need the incidence at reflectors.
         if target.bright > 1:
             beams.cosine[j] = abs(dx * hit_y - dy * hit_x) / hypot(hit_x, hit_y)
 
@@ -150,23 +150,24 @@ def shorten(beams: Beams, j: int, target: Target, bodies: Bodies) -> None:
 def meet_by_bearing(
     fans: Fans, beams: Beams, bodies: Bodies, device: Device, b: int, target: Target
 ) -> None:
-    """Shorten the beams of bundle `b` that meet a body.
+    """Shorten the beams of bundle `b` that hit a body.
 
-    Beams are ruled out by tests that get dearer: sectors in which no beam reaches the
-    body's circle, the interval of beams that the circle covers, beams that end before
-    it, the circle, the outline.
+    Tests of increasing cost exclude beams: sectors in which no beam reaches the body's
+    circle, the interval of beams that the circle covers, beams that end before it, the
+    circle, the outline.
     """
     dir_x, dir_y, raw, mount = beams.dir_x, beams.dir_y, beams.raw, fans.mount
     b0, c, s, radius = device.first, device.cosine, device.sine, target.radius
     ex, ey = target.x - device.x, target.y - device.y
+    # From the origin of the bundle
     rx, ry = (
         ex - c * mount[b, 0] + s * mount[b, 1],
         ey - s * mount[b, 0] - c * mount[b, 1],
-    )  # from the bundle's origin
+    )
     distance = math.sqrt(rx * rx + ry * ry)
     near = distance - radius
-    # a body no wider than the narrowest sector is met only by beams of its sector and
-    # the two beside it
+    # Only beams of its sector and the two neighbours hit a body that is not wider than
+    # the narrowest sector.
     narrow = 1.01 * radius + fans.a_noise[b] * distance < (4.0 / SECTORS) * distance
     if narrow & (
         near >= beams.reach[b - b0, sector_of(c * rx + s * ry, c * ry - s * rx)]
@@ -180,8 +181,8 @@ def meet_by_bearing(
     lo, hi, turns = start, end - 1, 1
     bearing = half = per_step = 0.0
     if near > 0.0:
-        # the bearings of the body's circle as an interval of beams; it may reach across
-        # the cut of the angle
+        # The bearings of the body's circle as an interval of beams, which may cross the
+        # cut of the angle
         half = seen_half(radius / distance) + fans.a_noise[b]
         bearing = about_atan2(ry, rx) - (device.heading + mount[b, 2] + fans.angle0[b])
         bearing -= TWO_PI * math.floor(bearing / TWO_PI)
@@ -191,17 +192,18 @@ def meet_by_bearing(
         turns = 2
 
     for _ in range(turns):
-        if (
-            near > 0.0
-        ):  # else the origin is within the circle, and every beam may meet it
+        # Otherwise the origin is within the circle, and every beam may hit it.
+        if near > 0.0:
             low, high = (bearing - half) * per_step, (bearing + half) * per_step
             bearing += TWO_PI
-            if high < 0.0 or low > end - start - 1:  # beside the fan
+            # Outside of the fan
+            if high < 0.0 or low > end - start - 1:
                 continue
             lo, hi = start + int(max(low, 0.0)), min(end - 1, start + int(high) + 1)
 
         for j in range(lo, hi + 1):
-            if raw[j] <= near:  # it ends before the circle
+            # The beam ends before the circle.
+            if raw[j] <= near:
                 continue
             if meets_circle(rx, ry, dir_x[j], dir_y[j], radius, raw[j]):
                 shorten(beams, j, target, bodies)
@@ -209,10 +211,10 @@ def meet_by_bearing(
 
 @inline_kernel
 def meet_by_all(beams: Beams, bodies: Bodies, count: int, target: Target) -> None:
-    """Shorten those of the first `count` beams that meet a body.
+    """Shorten the first `count` beams that hit a body.
 
-    All beams are tried against the circle at once, by vector instructions: that takes
-    less time than to compute which ones may meet it.
+    All beams are tested against the circle at once by vector instructions, which takes
+    less time than computing the ones that may hit it.
     """
     dir_x, dir_y, org_x, org_y, raw = (
         beams.dir_x,
@@ -224,9 +226,8 @@ def meet_by_all(beams: Beams, bodies: Bodies, count: int, target: Target) -> Non
     for first in range(0, count, 64):
         met = np.uint64(0)
         for n in range(min(count - first, 64)):
-            k = np.uint64(
-                first + n
-            )  # unsigned: saves the test for an index that counts from the end
+            # Unsigned: saves the test for an index that counts from the end.
+            k = np.uint64(first + n)
             hit = meets_circle(
                 target.x - org_x[k],
                 target.y - org_y[k],
@@ -257,16 +258,17 @@ def meet_bin_row(
     end: int,
     reach: float,
 ) -> None:
-    """Shorten the beams of a device to bodies in the bins `begin` … `end`, which lie
-    side by side, as far as `reach` m.
+    """Shorten the beams of a device to bodies in adjacent bins, within `reach` m.
+
+    The bins are `begin` … `end`.
     """
     at, part_start = bins.at, bodies.part_start
     for n in range(bins.start[begin], bins.start[end + 1] if end >= begin else 0):
         ex, ey, radius = at[n, 0] - device.x, at[n, 1] - device.y, at[n, 2]
         far = reach + radius
         other = bins.rows[n]
-        # most bodies in these bins are out of reach; some cannot be seen, and nobody
-        # sees itself
+        # Most bodies in these bins are out of reach. Some are invisible, and a body
+        # does not see itself.
         if (
             ex * ex + ey * ey > far * far
             or not int(bins.classes[n]) & device.mask
@@ -282,7 +284,8 @@ def meet_bin_row(
             part_start[other],
             part_start[other + 1],
         )
-        if has_many_beams(device):  # a laser; else a sonar ring
+        # A laser; otherwise a sonar ring
+        if has_many_beams(device):
             for b in range(device.first, device.end):
                 meet_by_bearing(fans, beams, bodies, device, b, target)
         else:
@@ -291,8 +294,9 @@ def meet_bin_row(
 
 @inline_kernel
 def has_many_beams(device: Device) -> bool:
-    """Whether computing which beams of a device may meet a body saves time; else all
-    are tried at once.
+    """Return whether computing the beams that may hit a body saves time.
+
+    Otherwise all beams are tested at once.
     """
     return device.n_beams > FEW_BEAMS * (device.end - device.first)
 
@@ -301,7 +305,7 @@ def has_many_beams(device: Device) -> bool:
 def meet_walls(
     grid: Grid, fans: Fans, beams: Beams, device: Device, many: bool
 ) -> None:
-    """Shorten the beams of a device to what they meet of the static world."""
+    """Shorten the beams of a device to the static world."""
     if many:
         for b in range(device.first, device.end):
             first = fans.beam_first[b] - fans.beam_first[device.first]
@@ -323,12 +327,11 @@ def cast_beams(
     device: Device,
     offset: float,
 ) -> None:
-    """Shorten the beams of a device to what they meet, of the map and of other bodies.
-    `offset`: of its farthest origin, m.
+    """Shorten the beams of a device to the map and to other bodies.
 
-    Bodies are looked for in growing squares of bins around the device, each without the
-    one before: near bodies shorten beams, which then need not be tested against those
-    farther off.
+    `offset`: distance of its farthest origin, m. Bodies are searched in growing squares
+    of bins around the device, each without the previous one. Near bodies shorten beams,
+    which then need no test against farther ones.
     """
     x, y, count, many = device.x, device.y, device.n_beams, has_many_beams(device)
     frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
@@ -337,21 +340,20 @@ def cast_beams(
         wall_distance(grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y)
         - offset
     )
-    seen = (int(bins.seen[0]) & device.mask) * int(
-        bins.rows.shape[0] > 1
-    )  # nobody sees itself
+    # A body does not see itself.
+    seen = (int(bins.seen[0]) & device.mask) * int(bins.rows.shape[0] > 1)
+    # Few beams, or no visible bodies: one search covers the whole reach.
     shell = FIRST_SHELL if many and seen else math.inf
     walked = False
     while True:
-        # walls after the bodies of the first square: see `FIRST_SHELL`
+        # Walls come after the bodies of the first square: see `FIRST_SHELL`.
         if not walked and shell > FIRST_SHELL:
             walked = True
-            if (
-                longest(beams.raw, count) > open_space
-            ):  # else all end before the nearest wall
+            # Otherwise all beams end before the nearest wall.
+            if longest(beams.raw, count) > open_space:
                 meet_walls(grid, fans, beams, device, many)
 
-        # no body is of a class that it senses
+        # No body has a class that the device senses.
         if not seen:
             return
         reach = offset + (
@@ -359,15 +361,14 @@ def cast_beams(
             if many
             else longest(beams.raw, count)
         )
-        # bodies reach beyond their bins, and may have moved since they were sorted
+        # Bodies extend beyond their bins, and may have moved since they were sorted.
         wide = min(reach, shell) + bins.reach[0] + bins.reach[1]
         i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], nx)
         j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], ny)
         for jy in range(j0, j1 + 1 if i1 >= i0 else j0):
             hole = last_i1 >= last_i0 and last_j0 <= jy <= last_j1
-            for side in range(
-                2 if hole else 1
-            ):  # a row of bins, or what is left of it on both sides of the hole
+            # A row of bins, or its parts on both sides of the hole
+            for side in range(2 if hole else 1):
                 begin, end = (
                     (last_i1 + 1, i1)
                     if side == 1
@@ -385,10 +386,12 @@ def cast_beams(
                     reach,
                 )
 
-        if walked and shell >= reach:  # no beam leaves this square
+        # No beam leaves this square.
+        if walked and shell >= reach:
             return
         shell *= SHELL_GROWTH
-        if i1 >= i0 and j1 >= j0:  # an empty square leaves no hole
+        # An empty square leaves no hole.
+        if i1 >= i0 and j1 >= j0:
             last_i0, last_i1, last_j0, last_j1 = i0, i1, j0, j1
 
 
@@ -406,11 +409,11 @@ def cast_groups(
     ranges: F8,
     bright: I2,
 ) -> None:
-    """Take all readings of the devices listed in `active`, one after the other: write
-    them to `ranges` (m) and `bright`.
+    """Take all readings of the devices listed in `active`, one after the other.
 
-    Several threads may do so at once with other devices and a workspace of their own:
-    each device has its own places in the output.
+    They are written to `ranges` (m) and `bright`. Several threads may do so at once
+    with different devices and their own workspaces: each device has its own places in
+    the output.
     """
     for n in range(active.shape[0]):
         g = active[n]

@@ -1,13 +1,13 @@
-"""Walls turned into intervals of beams: where few are near, this takes a quarter of the
-time of walking the grid beam by beam.
+"""Walls as intervals of beams, for places with few near walls.
 
-Each wall within reach is read once, and tested only against the beams between the
-bearings of its ends, by vector instructions. Ranges are those of `gridwalk` to the last
-bit, because the arithmetic of a beam and a wall is the same; only which walls are tried
-differs, and in which order. So it is done where all walls are alike (`Grid.plain`): of
-two that are met at the same range the order tells which is seen. For a beam that goes
-exactly along a wall rounding decides whether and where it is met, here as there; here
-never before the wall begins.
+This takes a quarter of the time of walking the grid beam by beam. Each wall within
+reach is read once, and tested by vector instructions against the beams between the
+bearings of its ends only. Ranges equal the ranges of `gridwalk` to the last bit,
+because the arithmetic of a beam and a wall is the same. Only the choice and the order
+of tested walls differ. The method therefore requires that all walls are alike
+(`Grid.plain`): if two are hit at the same range, the order determines which one is
+seen. For a beam exactly along a wall, rounding determines whether and where it hits, in
+both methods; here never before the start of the wall.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from botyard.engine.kernels.jit import inline_kernel, merged_kernel
 from botyard.engine.layout import F8, I8, Grid
 
 ENTRIES_PER_BEAM = 2
-"""With more entries of the grid than so many for each beam it takes less time to walk.
-"""
+"""Number of grid entries per beam above which walking takes less time."""
 MAX_ENTRIES = 2000
-"""With more it takes less time to walk, however many beams there are."""
-WALL_SLOTS = 64
-"""Length of the table by which entries of the same wall are recognised; a power of two.
+"""Number of grid entries above which walking takes less time for any number of beams.
 """
+WALL_SLOTS = 64
+"""Size of the hash table that recognises entries of the same wall; a power of two."""
 NEAR_END, NEAR_END_SHARE = 1e-4, 1e-7
-"""Of walls this near, in cells and relative to their length, all beams are tried: there
-the bearings of ends say too little.
+"""Distance, in cells and relative to a wall's length, below which all beams are tested.
+
+The bearings of the wall's ends are too inaccurate there.
 """
 MARGIN = 1e-4
-"""Added to an interval at both ends, rad: errors of `about_atan2`, and the tolerance of
-`segment_range` at ends.
+"""Margin of an interval at both ends, rad.
+
+It covers errors of `about_atan2`, and the tolerance of `segment_range` at ends.
 """
 TWO_PI = 2.0 * math.pi
 
@@ -43,8 +44,11 @@ TWO_PI = 2.0 * math.pi
 def cells_around(
     grid: Grid, x: float, y: float, reach: float
 ) -> tuple[int, int, int, int]:
-    """First and last column, first and last row of the cells within `reach` m of (x,
-    y); without any a last is less than its first.
+    """Return the columns and rows of cells within `reach` m of (x, y).
+
+    They are first and last column, first and last row.
+
+    Without any, a last one is less than its first one.
     """
     inv = 1.0 / grid.h
     i0, i1 = bin_span(x - reach, x + reach, grid.x0, inv, grid.nx)
@@ -54,11 +58,10 @@ def cells_around(
 
 @inline_kernel
 def has_few_walls(grid: Grid, cells: tuple[int, int, int, int], beams: int) -> bool:
-    """Whether so few walls are in these cells that it saves time to meet them at once,
-    with so many beams.
-    """
+    """Return whether so few walls are in these cells that the method saves time."""
     nx, start = grid.nx, grid.start
     i0, i1, j0, j1 = cells
+    # More rows of cells than beams: counting their entries alone takes too long.
     if not grid.plain or j1 - j0 > beams:
         return False
     count, most = 0, min(ENTRIES_PER_BEAM * beams, MAX_ENTRIES)
@@ -72,13 +75,13 @@ def has_few_walls(grid: Grid, cells: tuple[int, int, int, int], beams: int) -> b
 
 @inline_kernel
 def is_repeated(seg: F8, slots: I8, k: int) -> bool:
-    """Whether entry `k` is of a wall of which an entry was asked for lately; notes it.
+    """Return whether the wall of entry `k` was tested lately; note the entry.
 
-    A wall has an entry in each cell that it touches. It may be forgotten for another
-    one; to test it again changes nothing.
+    A wall has an entry in each cell that it touches. Another wall may replace it in the
+    table. Testing it again changes nothing.
     """
     x, y, ex, ey = seg[k, 0], seg[k, 1], seg[k, 2], seg[k, 3]
-    # any mixture of the four: it only decides who shares a slot
+    # Any mixture of the four serves: it only determines which walls share a slot.
     slot = int(abs(x * 37.0 + y * 101.0 + ex * 59.0 + ey * 17.0)) & (WALL_SLOTS - 1)
     last = slots[slot]
     slots[slot] = k
@@ -95,12 +98,14 @@ def is_repeated(seg: F8, slots: I8, k: int) -> bool:
 def span_of(
     ax: float, ay: float, ex: float, ey: float, far: float
 ) -> tuple[float, float, float]:
-    """First bearing of the segment that starts at (ax, ay) with vector (ex, ey), seen
-    from the origin, and the angle to its last one, rad.
+    """Return the first bearing and the width of a segment.
 
-    `MARGIN` is included. The angle is negative if all of the segment is farther off
-    than the root of `far`. The third number is the distance of its nearest point, less
-    what rounding may add to it. All lengths in cells.
+    The segment starts at (ax, ay) with vector (ex, ey).
+
+    They are seen from the origin, rad, and include `MARGIN`. The width is negative if
+    the whole segment is farther than the root of `far`. The third number is the
+    distance of the nearest point, less the possible effect of rounding. All lengths are
+    in cells.
     """
     length2 = ex * ex + ey * ey
     u = min(max(-(ax * ex + ay * ey) / length2, 0.0), 1.0) if length2 > 0.0 else 0.0
@@ -109,13 +114,14 @@ def span_of(
     if distance2 > far:
         return 0.0, -1.0, 0.0
     near = NEAR_END + NEAR_END_SHARE * math.sqrt(length2)
+    # Too near for bearings of the ends: test all beams.
     if distance2 <= near * near:
         return 0.0, TWO_PI, 0.0
     a, b = about_atan2(ay, ax), about_atan2(ay + ey, ax + ex)
     first, width = (a, b - a) if ax * ey - ay * ex >= 0.0 else (b, a - b)
     width += TWO_PI if width < 0.0 else 0.0
-    # no segment is seen under more than half a circle: this is nothing that an error
-    # made negative
+    # A segment never covers more than half a circle: a larger width is a small one that
+    # an error made negative.
     return (
         first - MARGIN,
         (0.0 if width > 1.5 * math.pi else width) + 2.0 * MARGIN,
@@ -134,11 +140,10 @@ def shorten_span(
     ey: float,
     least: float,
 ) -> None:
-    """Shorten the beams `first` … `last` − 1 to a segment that is `least` cells away or
-    farther, given as for `segment_range`.
+    """Shorten the beams `first` … `last` − 1 to a segment at least `least` cells away.
 
-    The walk does not come to a wall that lies behind another one. Seen along its length
-    such a wall could seem to be anywhere.
+    The segment is given as for `segment_range`. The walk does not reach a wall behind
+    another one. Seen along its length, such a wall could appear anywhere.
     """
     dir_x, dir_y, ahead = (
         beams.dir_x[first:last],
@@ -154,13 +159,14 @@ def shorten_span(
 def meet_walls_at_once(
     grid: Grid, fans: Fans, beams: Beams, b: int, first: int, heading: float
 ) -> bool:
-    """Shorten the beams of bundle `b`, from place `first` of the workspace on, to what
-    they meet of the static world.
+    """Shorten the beams of bundle `b` to the walls that they hit.
+
+    The beams start at place `first` of the workspace.
 
     Returns
     -------
     bool
-        False if too many walls are near for this to save time: then nothing is done.
+        False if too many walls are near for this to save time; nothing is changed then.
     """
     nx, start, seg, slots = grid.nx, grid.start, grid.seg, beams.slots
     raw, ahead = beams.raw, beams.ahead
@@ -175,6 +181,7 @@ def meet_walls_at_once(
         ahead[n] = raw[n] * inv
     for n in range(WALL_SLOTS):
         slots[n] = -1
+    # The margin keeps walls that rounding moves just beyond the longest beam.
     farthest = reach * inv * (1.0 + 1e-9)
     bearing0, wobble, per_step = (
         heading + fans.mount[b, 2] + fans.angle0[b],
@@ -192,7 +199,7 @@ def meet_walls_at_once(
             low -= bearing0 + wobble
             low -= TWO_PI * math.floor(low / TWO_PI)
             width += 2.0 * wobble
-            # the interval may reach across the cut of the angle
+            # The interval may cross the cut of the angle.
             for _ in range(2):
                 if low * per_step < count and low + width >= 0.0:
                     begin, end = (
