@@ -416,7 +416,7 @@ def test_a_message_beyond_measure_is_not_sent_to_a_websocket(
 
     asyncio.run(main())
     assert (
-        "strange: client 127.0.0.1 is cut off: a message of 1048577 bytes is for it"
+        "strange: client 127.0.0.1 is cut off: its message has 1048577 bytes"
         in caplog.text
     )
 

@@ -314,7 +314,7 @@ def test_a_talkative_client_leaves_room_in_the_log(tmp_path: Path) -> None:
         left_out = sum(
             map(
                 int,
-                re.findall(r"ann: (\d+) lines about this client were left out", log),
+                re.findall(r"ann: (\d+) log lines about this client were dropped", log),
             )
         )
         assert left_out > 100

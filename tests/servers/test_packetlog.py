@@ -59,7 +59,7 @@ def test_a_full_disk_costs_lines_and_says_so(
     assert lines
     assert all("lost" not in line for line in lines)
     assert path.read_bytes().endswith(b"}\n"), "lines are whole"
-    assert "packets are not recorded until there is room again" in caplog.text
+    assert "packet capture paused until the disk has room" in caplog.text
     assert "No space left on device" in caplog.text
     ballast.unlink()
 
@@ -76,9 +76,7 @@ def test_a_full_disk_costs_lines_and_says_so(
     assert sum(gap["lost"] for gap in gaps) + len(lines) - len(gaps) == sent, (
         "every line is there or counted"
     )
-    assert (
-        f"packets are recorded again; {gaps[0]['lost']} lines were lost" in caplog.text
-    )
+    assert f"packet capture resumed; {gaps[0]['lost']} lines were lost" in caplog.text
     assert caplog.text.count("not recorded") == 1, "said once"
     tap(True, b"late")
     assert path.read_text().count("\n") == len(lines)
@@ -92,7 +90,7 @@ def test_what_is_lost_at_the_end_is_told(
     record = PacketLog(small_disk / "talk.jsonl", lambda: 1.5)
     record.take("ann", 1, 0, True, bytes(100))
     record.close()
-    assert "1 lines of the recording of packets were lost" in caplog.text
+    assert "lost 1 lines of the packet capture" in caplog.text
 
 
 def limited() -> None:
@@ -159,7 +157,7 @@ def test_a_simulator_outlives_a_full_disk(tmp_path: Path) -> None:
         "lines are whole"
     )
     assert (
-        "packets are not recorded until there is room again"
+        "packet capture paused until the disk has room"
         in (tmp_path / "log").read_text()
     )
     assert (tmp_path / "saved.yaml").exists(), (

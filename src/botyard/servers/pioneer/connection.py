@@ -1,8 +1,7 @@
-"""`Connection`: connects a transport with a sans-I/O Pioneer session: passes bytes,
-logs events, drives timers.
+"""`Connection`: links a transport with a sans-I/O Pioneer session.
 
-The same for TCP and for the null modem; a transport gives it functions to write and to
-finish, and calls its methods.
+It passes bytes, logs events and drives timers. TCP and the null modem use the same
+class: a transport supplies functions to write and to finish, and calls the methods.
 """
 
 from __future__ import annotations
@@ -29,9 +28,10 @@ LOG_RATE: Final = 200.0
 
 
 class RobotLog(logging.LoggerAdapter[logging.Logger]):
-    """Puts the robot's name in front of every line.
+    """Logger that prefixes each line with the robot's name.
 
-    The name is an argument of the line, never a part of its format: it may hold ``%``.
+    The name is an argument of the line, never a part of its format, because it may
+    contain ``%``.
     """
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
@@ -63,7 +63,7 @@ class _Lines:
 
         if self._lost:
             self._log.warning(
-                "%d lines about this client were left out, there were too many",
+                "%d log lines about this client were dropped (rate limit)",
                 self._lost,
             )
             self._lost = 0
@@ -77,22 +77,22 @@ class Connection:
     Parameters
     ----------
     session : Session
-        The protocol.
+        State machine of the protocol.
     write : callable
-        Takes bytes for the client.
+        Sends bytes to the client.
     finish : callable
-        Called when the session is over and everything is written; once more if an
-        exception came out of that.
+        Called when the session is over and all its bytes are written. If `finish` raises,
+        it is called once more.
     log : logging.LoggerAdapter
         Log of the robot.
     desk : PioneerRequests, optional
-        Takes what the client asks of the whole simulation; without it such requests are
+        Handler of requests that concern the whole simulation; without it, such requests are
         refused.
     is_local : bool
-        The client is on this machine.
+        Whether the client runs on this machine.
     visits : ThrottledLog, optional
-        Tells of clients that come and go, instead of the log: they may do so very
-        often.
+        Log for clients that connect and disconnect, used instead of `log` because these
+        events may be very frequent.
     """
 
     def __init__(
@@ -124,16 +124,16 @@ class Connection:
         """Whether the session has ended."""
         return self._finished or self.session.is_closed
 
-    # -- what loops call: nothing of the session but through the fence, for on these
-    # loops all robots depend
+    # -- Methods for the event loop. All of them call the session through the error
+    # barrier: all robots depend on this loop, so no exception may escape.
 
     def receive(self, data: bytes, now: float) -> None:
-        """Bytes came from the client."""
+        """Process bytes from the client."""
         with acting(SOURCE):
             self._fence.run(self._receive, data, now)
 
     def receive_eof(self) -> None:
-        """The client is gone."""
+        """Handle the end of the client's stream."""
         with acting(SOURCE):
             self._fence.run(self._then_pump, self.session.receive_eof)
 
@@ -143,21 +143,32 @@ class Connection:
             self._fence.run(self._then_pump, self.session.close, reason)
 
     def is_due(self, now: float) -> bool:
-        """A step is done; whether the session has a report to send: `report` must
-        follow then.
+        """Return whether the session has a report to send after a step.
+
+        If it has, call `report`.
         """
         return self._fence.call(self._ask, self.session.is_due, now, otherwise=False)
 
     def on_timer(self, now: float) -> bool:
-        """The time that `next_timer` named has come; whether the session has a report
-        to send again: `report` must follow then.
+        """Handle the timer that `next_timer` announced.
+
+        Return whether the session has a report to send again; if it has, call `report`.
         """
         return self._fence.call(
             self._ask, self.session.handle_timer, now, otherwise=False
         )
 
     def report(self, now: float, made: Made | None = None) -> None:
-        """Send what is due: what was made for the session, or what it makes itself."""
+        """Send the report that is due.
+
+        Parameters
+        ----------
+        now : float
+            Wall time, s.
+        made : Made, optional
+            Report that was encoded for several sessions at once; by default the session encodes
+            its own.
+        """
         if made is None:
             self._fence.run(self._then_pump, self.session.report, now)
         else:
@@ -166,17 +177,17 @@ class Connection:
             )
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
-        """Tell the client what became of a map."""
+        """Report the result of loading a map to the client."""
         self._fence.run(
             self._then_pump,
             partial(self.session.map_changed, name, loaded, by_user=by_user),
         )
 
     def next_timer(self) -> float | None:
-        """When to call `on_timer`."""
+        """Return the wall time at which to call `on_timer`, s; None without a timer."""
         return self._fence.call(self.session.next_timer, otherwise=None)
 
-    # -- inside the fence
+    # -- called through the error barrier
 
     def _receive(self, data: bytes, now: float) -> None:
         if self._tap is not None:
@@ -201,6 +212,8 @@ class Connection:
                 self._tap(False, data)
             self._write(data)
 
+        # Handle events after the write: a final packet has to precede the close of the
+        # transport.
         while (event := self.session.next_event()) is not None:
             if isinstance(event, LogLine):
                 self._lines.log(event.level, event.text)

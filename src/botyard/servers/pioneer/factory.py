@@ -1,9 +1,9 @@
-"""Robot factories: ports that create a robot for every client, and remove it when the
-client leaves (HSK-025), in a limited share of time.
+"""Robot factories: ports that create a robot for each client (HSK-025).
 
-Making a robot among a thousand others, and taking one away, costs milliseconds, and the
-next step more. So all factories of a simulator together have a part of the time for
-that; clients beyond it wait for their robots, those of different addresses in turns.
+The robot is removed when its client leaves. To add a robot to a thousand others, or to
+remove one, takes milliseconds, and the next step also takes longer. All factories of a
+simulator therefore share a budget of processing time. Clients beyond the budget wait in
+queues, one for each address, which are served round-robin.
 """
 
 from __future__ import annotations
@@ -28,43 +28,42 @@ from botyard.servers.pioneer.tcp import RobotClient, RobotPortServer
 from botyard.sim.simulation import Robot
 
 MAX_FACTORY_ROBOTS: Final = 1000
-"""Most robots of a factory at a time."""
+"""Maximum number of robots of a factory."""
 SHARE: Final = 0.1
-"""Token bucket of the time for creating and removing robots: sustained share of time.
-"""
+"""Token bucket of the time to create and remove robots: sustained share of time."""
 BURST: Final = 0.05
-"""The same: burst, s."""
+"""Token bucket of the time to create and remove robots: burst, s."""
 SOURCE_RATE: Final = 10.0
-"""Token bucket of robots for one address: sustained rate, 1/s."""
+"""Token bucket of new robots for one address: sustained rate, 1/s."""
 SOURCE_BURST: Final = 500.0
-"""The same: burst."""
+"""Token bucket of new robots for one address: burst."""
 MAX_WAITING: Final = 1000
-"""Clients that may wait for their robots; further ones are refused."""
+"""Maximum number of clients that wait for their robots; further ones are refused."""
 REMOVAL_DELAY_S: Final = 0.02
-"""Delay (debounce) before the robots of clients that left are removed together, s: many
-cost hardly more than one.
+"""Delay (debounce) before the robots of clients that left are removed together, s.
+
+Removing many robots at once costs little more than removing one.
 """
 REMOVAL_BATCH: Final = 50
-"""Batch size: robots that are removed at once; each takes about 0.1 ms."""
+"""Batch size: robots to remove at once; each takes about 0.1 ms."""
 CREATION_BATCH: Final = 16
-"""Batch size: robots that are created at once for one address."""
+"""Batch size: robots to create at once for one address."""
 POLL_INTERVAL_S: Final = 0.01
-"""Poll interval of waiting clients, s."""
+"""Poll interval while clients wait, s."""
 
 
 log = logging.getLogger("botyard.pioneer")
 
 
 class Workshop:
-    """Creates and removes the robots of all factories of a simulator, in a limited
-    share of time.
+    """Creates and removes the robots of all factories, within a budget of time.
 
     Parameters
     ----------
     hub : Hub
-        Runs the simulation.
+        Event loop that runs the simulation.
     clock : callable
-        What work costs, s.
+        Clock that measures the cost of the work, s.
     """
 
     def __init__(
@@ -82,8 +81,9 @@ class Workshop:
         self._fence = ErrorBarrier(log, "robots of factories")
 
     def want(self, factory: FactoryServer, client: RobotClient) -> None:
-        """A client wants a robot: the factory makes it, now or when its turn comes."""
+        """Create a robot for a client, at once or when its turn comes."""
         now = asyncio.get_running_loop().time()
+        # Without a queue and within both budgets, the client gets its robot at once.
         if (
             not self._count
             and not self._bucket(now).wait(now)
@@ -102,7 +102,7 @@ class Workshop:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def give_up(self, factory: FactoryServer, client: RobotClient) -> None:
-        """It wants none any more."""
+        """Remove a client from the queue; it no longer needs a robot."""
         queue = self._waiting.get((factory, client.source), deque())
         if client in queue:
             queue.remove(client)
@@ -111,7 +111,7 @@ class Workshop:
                 del self._waiting[factory, client.source]
 
     def remove(self, robot: Robot) -> None:
-        """A robot is not wanted any more; it goes soon, with others."""
+        """Schedule a robot for removal, together with others."""
         self._unwanted[robot.name] = robot
         if self._removal is None:
             self._removal = asyncio.get_running_loop().call_later(
@@ -128,13 +128,14 @@ class Workshop:
             self.remove(robot)
 
     def clear(self) -> None:
-        """Remove now what is not wanted."""
+        """Remove all scheduled robots now."""
         if self._removal is not None:
             self._removal.cancel()
             self._removal = None
 
         unwanted, self._unwanted = self._unwanted, {}
         robots = self._hub.sim.robots
+        # Another robot may have the same name by now, so compare by identity.
         names = [name for name, robot in unwanted.items() if robots.get(name) is robot]
         if names:
             self._work(self._hub.sim.remove_robots, names)
@@ -162,8 +163,10 @@ class Workshop:
             self._task = None
 
     def _serve(self, now: float) -> None:
-        """Make robots for some clients of the next factory and address that may have
-        any, together: many cost little more than one.
+        """Create robots for some clients of the next address within its rate limit.
+
+        Robots of one address are created together, because many cost little more than
+        one.
         """
         for key, queue in tuple(self._waiting.items()):
             factory, source = key
@@ -179,19 +182,20 @@ class Workshop:
                 continue
             self._count -= len(clients)
             del self._waiting[key]
+            # The queue moves to the end, so that addresses take turns.
             if queue:
-                self._waiting[key] = queue  # behind the others
+                self._waiting[key] = queue
             self._work(factory.make, clients)
             return
 
 
 def check_factory_model(spec: RobotSpec) -> None:
-    """Look whether a factory can make robots of this model.
+    """Raise an error if a factory cannot create robots of this model.
 
     Raises
     ------
     WorldError
-        It cannot drive.
+        The model has no drive.
     """
     if not spec.drive:
         raise WorldError(
@@ -200,21 +204,21 @@ def check_factory_model(spec: RobotSpec) -> None:
 
 
 class FactoryServer(RobotPortServer):
-    """A port that makes a robot for every client.
+    """A port that creates a robot for each client.
 
     Parameters
     ----------
     model : RobotSpec
-        What robots it makes.
+        Model of the robots.
     places : callable
-        Where the next robots start: given the model and their number.
+        Function from the model and a number of robots to their start poses.
     workshop : Workshop
-        Of all factories of the simulator.
+        Scheduler that all factories of the simulator share.
     """
 
     max_strangers = MAX_FACTORY_ROBOTS
-    # clients may come all at once, and one that is not kept tries again only after a
-    # second
+    # All clients may connect at the same moment. A connection that the system drops
+    # retries only after a second (TCP's first retransmission timeout).
     backlog = 128
 
     def __init__(
@@ -229,16 +233,17 @@ class FactoryServer(RobotPortServer):
         super().__init__(hub, f"{model.name} factory", settings, desk)
         self.model = model
         self.remembered: dict[str, Pose] = {}
-        """Where robots of these names begin, once: they were there before the simulator
-        was started again.
+        """Start poses by name, each used once.
+
+        They are the poses of robots that existed before a restart of the simulator.
         """
         self.made: set[Robot] = set()
-        """Its robots."""
+        """Robots that this factory created and that still exist."""
         self._places = places
         self._workshop = workshop
 
     def refusal(self) -> str:
-        """There are too many robots of its make."""
+        """Return the reason to refuse a client if the factory is full, otherwise ""."""
         made = len(self.connected)
         return (
             f"the factory has {made} clients already"
@@ -247,12 +252,13 @@ class FactoryServer(RobotPortServer):
         )
 
     def admit(self, client: RobotClient) -> None:
-        """A new robot, when there is time for it."""
+        """Queue the client for a new robot."""
         self._workshop.want(self, client)
 
     def make(self, clients: Sequence[RobotClient]) -> None:
-        """A new robot for each of these clients of one address, named after that
-        (FRM-021).
+        """Create a robot for each of these clients, which share one address.
+
+        The robots' names derive from the address (FRM-021).
         """
         sim = self.hub.sim
         names = sim.unique_names(clients[0].source, len(clients))
@@ -274,8 +280,9 @@ class FactoryServer(RobotPortServer):
             client.begin(robot)
 
     def release(self, name: str) -> bool:
-        """End the session of the client whose robot has this name; False if the factory
-        made none.
+        """End the session of the client whose robot has this name.
+
+        Return False if this factory has no such client.
         """
         client = next((c for c in self.connected if c.robot_name == name), None)
         if client is not None:
@@ -285,8 +292,12 @@ class FactoryServer(RobotPortServer):
         return client is not None
 
     def forget(self, robots: Mapping[str, Robot]) -> None:
-        """`robots` are in the world: those of its make that are not are forgotten, and
-        their clients' sessions end.
+        """Forget robots that left the world, and end their clients' sessions.
+
+        Parameters
+        ----------
+        robots : mapping of str to Robot
+            All robots in the world, by name.
         """
         gone = {robot for robot in self.made if robots.get(robot.name) is not robot}
         self.made -= gone
@@ -294,7 +305,7 @@ class FactoryServer(RobotPortServer):
             client.shut()
 
     def gone(self, client: RobotClient, robot: Robot | None) -> None:
-        """The robot goes with its client."""
+        """Remove the robot of a client that has left."""
         super().gone(client, robot)
         self._workshop.give_up(self, client)
         if robot is not None:

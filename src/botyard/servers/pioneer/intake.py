@@ -1,17 +1,18 @@
-"""Rate limits of what clients send: a client that floods is throttled, and does not
-delay the others.
+"""Rate limits for input of clients: flooding clients must not delay others.
 
-Each client has a rate at which its bytes are worked off as they come, and all have
-another one together for those who need more, as one that steps the world does. Both
-count twice: bytes, which bound what commands do later, and the time that working them
-off really took. Beyond that a client's bytes wait, nothing more is read from it (so
-that TCP holds it up), and all clients that wait take turns, in a part of the time that
-the steps and the other clients do not miss. A client that hangs up while it waits is
-gone at once, with what it had sent.
+Each client has a rate limit up to which its bytes are processed on arrival. A client
+that needs more, such as one that steps the world, draws on a budget that all clients
+share. Each limit counts bytes, which bound the cost of commands later, and processing
+time.
 
-What may be worked off as it comes may come from hundreds of clients at the same moment,
-who have all just begun. So there is a bound for a turn of the event loop, too: the
-others have theirs in the next one, and steps and reports that are due come in between.
+Beyond these limits the bytes of a client wait in a queue, and the server stops reading
+from it, so that TCP flow control slows it down. Throttled clients take turns
+(round-robin) in a share of time that steps and other clients do not need. A throttled
+client that hangs up is removed at once, together with its queued bytes.
+
+Hundreds of clients within their limits may send at the same moment. A budget for one
+iteration of the event loop bounds their work as well. The rest runs in the next
+iteration, after the steps and reports that are due.
 """
 
 from __future__ import annotations
@@ -27,29 +28,31 @@ from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.workclock import passed
 
 RATE: Final = 4096.0
-"""Token bucket of each client's bytes: sustained rate, bytes/s; a robot's serial line
-carries 960 to 11520.
+"""Token bucket of each client's bytes: sustained rate, bytes/s.
+
+A robot's serial line carries 960 to 11520 bytes/s.
 """
 BURST: Final = 4096.0
 """Token bucket of each client's bytes: burst, bytes."""
 TIME_SHARE: Final = 0.01
 """Token bucket of each client's processing time: sustained share of time."""
 TIME_BURST_S: Final = 0.001
-"""The same: burst, s; a hundred clients that all begin at the same moment then take at
-most the time of a step.
+"""Token bucket of each client's processing time: burst, s.
+
+A hundred clients that start at the same moment then take at most the time of one step.
 """
 SHARED_RATE: Final = 262_144.0
 """Token bucket that all clients share beyond their own: sustained rate, bytes/s."""
 SHARED_BURST: Final = 65_536.0
-"""The same: burst, bytes."""
+"""Token bucket that all clients share beyond their own: burst, bytes."""
 SHARED_TIME_SHARE: Final = 0.2
-"""Token bucket of the processing time of these: sustained share of time."""
+"""Token bucket of the shared processing time: sustained share of time."""
 SHARED_TIME_BURST_S: Final = 0.02
-"""The same: burst, s."""
+"""Token bucket of the shared processing time: burst, s."""
 BYTES_PER_TURN: Final = 1024
-"""Round robin of throttled clients: bytes in a turn."""
+"""Round-robin of throttled clients: bytes in one turn."""
 TURN_TIME_S: Final = 0.002
-"""The same: longest turn, s."""
+"""Round-robin of throttled clients: longest turn, s."""
 ITERATION_BUDGET_S: Final = 0.01
 """Longest processing for all clients together in one iteration of the event loop, s."""
 CHUNK: Final = 128
@@ -57,7 +60,7 @@ CHUNK: Final = 128
 QUEUED_SHARE: Final = 0.2
 """Share of time of all throttled clients together."""
 MAX_QUEUED: Final = 4 * 1024 * 1024
-"""Most queued bytes of a client."""
+"""Maximum number of queued bytes of a client."""
 HANGUP_POLL_S: Final = 0.05
 """Interval of checking whether throttled clients have hung up, s."""
 
@@ -74,15 +77,15 @@ class _TokenBuckets:
         self._cost = TokenBucket(cost, cost_burst, now)
 
     def admits(self, now: float, amount: int) -> bool:
-        """Take bytes from the budget; False if it is used up."""
+        """Take bytes from the budget; return False if it is used up."""
         return not self._cost.wait(now) and self._bytes.take(now, amount)
 
     def has_time(self, now: float) -> bool:
-        """Whether there is time for more of what was admitted."""
+        """Return whether the budget has time left for more of the admitted bytes."""
         return not self._cost.wait(now)
 
     def spend(self, now: float, seconds: float) -> None:
-        """Account for the time that the work took."""
+        """Charge the time that the work took, s."""
         self._cost.spend(now, seconds)
 
 
@@ -92,20 +95,20 @@ class Inlet:
     Parameters
     ----------
     intake : Intake
-        Where clients take turns.
+        Scheduler of throttled clients.
     work : callable
-        Works bytes off.
+        Processes bytes.
     pause, resume : callable
-        Read no more from the client, and go on.
+        Stop and restart reading from the client.
     is_gone : callable
-        Whether the client has hung up; asked while nothing is read from it, so that
-        nothing else tells.
+        Returns whether the client has hung up. While reading is paused, this poll is the
+        only way to detect it.
     cut : callable
-        Ends the connection to a client that is gone, or whose bytes cannot be worked
-        off.
-    rate, cost : float
-        Bytes a second that are worked off as they come, and the part of the time that
-        they may take.
+        Ends the connection of a client that is gone, or whose bytes raised an exception.
+    rate : float
+        Sustained rate at which bytes are processed on arrival, bytes/s.
+    cost : float
+        Share of time for this processing.
     """
 
     def __init__(
@@ -130,37 +133,38 @@ class Inlet:
         self._own = _TokenBuckets(
             rate, burst, cost, TIME_BURST_S, asyncio.get_running_loop().time()
         )
-        self._fence = ErrorBarrier(log, "what a client has sent", self._end)
+        self._fence = ErrorBarrier(log, "the input of a client", self._end)
 
     def take(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Process bytes that arrived, within the rate limits."""
         self._fence.run(self._take, data)
 
     def turn(self) -> bool:
-        """Work some bytes off; whether more wait."""
+        """Process one turn of queued bytes; return whether more are queued."""
         return self._fence.call(self._turn, otherwise=False)
 
     def take_deferred(self) -> None:
-        """The next turn of the loop has come: take what was put off."""
+        """Process the bytes that were deferred to this iteration of the event loop."""
         self._fence.run(self._go_on)
 
     def look(self) -> None:
-        """If the client has hung up, end what it has here."""
+        """End the connection if the client has hung up."""
         if self._fence.call(self._is_gone, otherwise=True):
             log.info(
-                "a client that sent too much has hung up; %d bytes of it were not looked at",
+                "a throttled client has hung up; %d bytes from it were discarded",
                 len(self._waiting),
             )
             self._end()
 
     @property
     def waits(self) -> bool:
-        """Whether bytes wait, and nothing is read from the client meanwhile."""
+        """Whether bytes are queued; reading from the client is paused meanwhile."""
         return bool(self._waiting)
 
     def hold(self, data: bytes) -> bool:
-        """Bytes were read all the same, to find out whether the client is there still;
-        False: there are too many, they are lost.
+        """Queue bytes that the liveness check read ahead.
+
+        Return False if the queue is full; then the bytes are lost.
         """
         if len(self._waiting) + len(data) > MAX_QUEUED:
             return False
@@ -168,7 +172,7 @@ class Inlet:
         return True
 
     def close(self) -> None:
-        """The client is gone; what waits, or comes now, is not looked at."""
+        """Discard queued and future bytes of a client that is gone."""
         self._is_closed, self._waiting = True, b""
         self._intake.leave(self)
 
@@ -179,6 +183,7 @@ class Inlet:
     def _take(self, data: bytes) -> None:
         if self._is_closed:
             return
+        # Bytes that are already queued come first.
         if self._waiting:
             self._waiting += data
             return
@@ -190,6 +195,7 @@ class Inlet:
             return
 
         now = asyncio.get_running_loop().time()
+        # The client's own budget comes first, then the shared one.
         budget = self._own
         if not budget.admits(now, len(data)):
             budget = self._intake.shared(now)
@@ -197,6 +203,8 @@ class Inlet:
                 self._wait(data)
                 return
 
+        # The cost of bytes is unknown in advance: one command may load a map. Measure
+        # it after each chunk.
         at = 0
         while at < len(data) and not self._is_closed:
             now = asyncio.get_running_loop().time()
@@ -243,9 +251,8 @@ class Intake:
     Parameters
     ----------
     clock : callable
-        What work costs, s: the time for which it keeps the loop, whatever else the
-        machine does meanwhile; steps of the world, for which a client may ask at any
-        pace, do not count.
+        Clock that measures the cost of work, s: the time for which work blocks the event
+        loop. Steps of the world do not count, because a client may request them at any rate.
     """
 
     def __init__(self, clock: Callable[[], float] = passed) -> None:
@@ -258,12 +265,14 @@ class Intake:
         self._is_round = False
 
     def cost(self, work: Callable[[bytes], None], data: bytes) -> float:
-        """Work bytes off; what it cost, s."""
+        """Process bytes and return the cost, s."""
         return self._timed(lambda: work(data))
 
     def soon(self, act: Callable[[], None]) -> None:
-        """Do what hundreds of clients may cause in the same moment, such as an end:
-        now, or when the loop has turned to others.
+        """Run a callback now, or in a later iteration if this one's budget is used up.
+
+        For events that hundreds of clients may cause at the same moment, such as the
+        end of a session.
         """
         if self.is_round_over:
             self.defer(lambda: self.soon(act))
@@ -273,6 +282,8 @@ class Intake:
     def _timed(self, act: Callable[[], None]) -> float:
         if not self._is_round:
             self._is_round = True
+            # asyncio runs `call_soon` callbacks in the next iteration, which starts a
+            # new budget.
             asyncio.get_running_loop().call_soon(self._next_round)
 
         begin = self._clock()
@@ -286,22 +297,24 @@ class Intake:
 
     @property
     def is_round_over(self) -> bool:
-        """Whether enough has been worked off in this turn of the loop."""
+        """Whether the budget of this iteration of the event loop is used up."""
         return self._round > ITERATION_BUDGET_S
 
     def defer(self, act: Callable[[], None]) -> None:
-        """Do it in the next one; `act` lets no exception out."""
+        """Run a callback in the next iteration. The callback must not raise."""
         self._deferred.append(act)
 
     def _next_round(self) -> None:
         self._round, self._is_round = 0.0, False
+        # Callbacks that are deferred in this loop wait for the iteration after it.
         for _ in range(len(self._deferred)):
-            if not self._deferred or self.is_round_over:  # which lets a next one come
+            # A callback that uses up the budget schedules the next iteration itself.
+            if not self._deferred or self.is_round_over:
                 break
             self._deferred.popleft()()
 
     def shared(self, now: float) -> _TokenBuckets:
-        """What all have together."""
+        """Return the budget that all clients share."""
         if self._shared is None:
             self._shared = _TokenBuckets(
                 SHARED_RATE, SHARED_BURST, SHARED_TIME_SHARE, SHARED_TIME_BURST_S, now
@@ -310,13 +323,13 @@ class Intake:
         return self._shared
 
     def wait(self, inlet: Inlet) -> None:
-        """A client begins to wait."""
+        """Add a client to the round-robin queue."""
         self._inlets.append(inlet)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def leave(self, inlet: Inlet) -> None:
-        """It waits no more."""
+        """Remove a client from the queues."""
         if inlet in self._inlets:
             self._inlets.remove(inlet)
         if inlet.take_deferred in self._deferred:
@@ -339,6 +352,8 @@ class Intake:
                 if inlet.turn():
                     self._inlets.append(inlet)
                 spent = passed() - start
+                # Pause in proportion to the time spent, so that throttled clients get
+                # `QUEUED_SHARE` of the time.
                 await asyncio.sleep(spent * (1.0 - QUEUED_SHARE) / QUEUED_SHARE)
         finally:
             self._task = None

@@ -1,5 +1,6 @@
-"""A simulation and its clients in one thread, without sockets and with a clock that is
-only a number: for tests and experiments.
+"""Simulation and clients in one thread, without sockets, on a fake clock.
+
+For tests and experiments:
 
     modem = NullModem(sim)
     line = modem.connect("p3dx")
@@ -7,9 +8,9 @@ only a number: for tests and experiments.
     modem.run(0.2)
     line.received  # bytes from the robot
 
-Wall time advances with simulated time unless told otherwise, so a whole session with
-its watchdogs and time-outs takes milliseconds. A `manipulator` may change, cut or drop
-what passes from client to robot, to see what a bad line does.
+Wall time advances with simulated time by default, so a whole session with its watchdogs
+and time-outs takes milliseconds. A `manipulator` may change, truncate or drop bytes
+from client to robot, to imitate a bad line.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Line:
     Attributes
     ----------
     received : bytearray
-        Everything that the robot has sent and nobody has taken.
+        Bytes from the robot that `take` has not returned yet.
     closed : bool
         Whether the robot's side has closed the connection.
     log : list of str
@@ -55,9 +56,8 @@ class Line:
         self.log: list[str] = []
         self._modem = modem
         self._manipulate = manipulator or (lambda data: data)
-        logger = logging.Logger(
-            f"nullmodem.{robot}", logging.INFO
-        )  # as the program logs by default
+        # INFO is the default level of the program's log.
+        logger = logging.Logger(f"nullmodem.{robot}", logging.INFO)
         logger.addHandler(_ListHandler(self.log))
         session = Session(
             modem.desk.port(modem.sim.robots[robot]), modem.settings, modem.now
@@ -71,7 +71,7 @@ class Line:
         )
 
     def send(self, data: bytes) -> None:
-        """Let the robot receive `data` now."""
+        """Deliver bytes to the robot now."""
         self.connection.receive(self._manipulate(data), self._modem.now)
 
     def hang_up(self) -> None:
@@ -79,7 +79,7 @@ class Line:
         self.connection.receive_eof()
 
     def take(self) -> bytes:
-        """What has arrived since the last call."""
+        """Return the bytes that have arrived since the last call."""
         data = bytes(self.received)
         self.received.clear()
         return data
@@ -92,23 +92,23 @@ class Line:
 
     @property
     def exit_status(self) -> int | None:
-        """With what status a client has ended the simulation, None: it has not."""
+        """Exit status with which a client ended the simulation; None if none did."""
         return self._modem.exit_status
 
 
 class NullModem:
-    """Runs a simulation on a fake clock.
+    """Simulation on a fake clock, with clients that need no sockets.
 
     Parameters
     ----------
     sim : Simulation
         The world.
     settings : PioneerSettings, optional
-        Choices about the protocol.
+        Protocol settings.
     folders : sequence of Path
-        Where clients may load maps from.
+        Folders from which clients may load maps.
     read_only : bool
-        Clients change nothing of the world.
+        Refuse all changes of the world by clients.
     """
 
     def __init__(
@@ -134,30 +134,35 @@ class NullModem:
     def run_aside(
         self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]
     ) -> None:
-        """Run slow work at once: there is nobody to hold up."""
+        """Run slow work at once; no other client waits for this thread."""
         try:
             result = job()
-        except (
-            Exception
-        ) as error:  # the caller says what was wrong, as it does with a real loop
+        # As with a real event loop, the caller reports the error.
+        except Exception as error:
             done(None, error)
         else:
             done(result, None)
 
     def end_soon(self, status: int, crash: bool) -> None:
-        """Remember that a client has ended the simulation."""
+        """Store the exit status with which a client ended the simulation."""
         self.exit_status = status
 
     def connect(self, robot: str, manipulator: Manipulator | None = None) -> Line:
-        """Connect a client to a robot."""
+        """Connect a client to a robot, and return the client's end."""
         line = Line(self, robot, manipulator)
         self._lines.append(line)
         self._reporter.attach(line.connection)
         return line
 
     def run(self, seconds: float, *, wall_per_sim: float = 1.0) -> None:
-        """Let simulated time pass, with `wall_per_sim` seconds of wall time for each
-        second of it.
+        """Advance simulated time.
+
+        Parameters
+        ----------
+        seconds : float
+            Simulated time to pass, s.
+        wall_per_sim : float
+            Wall time for each second of simulated time, s.
         """
         for _ in range(max(1, round(seconds / self.sim.dt))):
             self.wait(self.sim.dt * wall_per_sim)
@@ -165,9 +170,7 @@ class NullModem:
             self._reporter.on_snapshot(self.now)
 
     def wait(self, seconds: float) -> None:
-        """Let wall time pass while the simulation stands still; timers fire at their
-        times.
-        """
+        """Advance wall time without simulation steps; timers fire at their times."""
         end = self.now + seconds
         while (due := self._next_timer()) <= end:
             self.now = max(self.now, due)

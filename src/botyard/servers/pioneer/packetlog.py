@@ -1,13 +1,13 @@
 """Packet capture of Pioneer sessions: one JSON object per line (TOL-008, TODO-032).
 
 Keys: ``robot``, ``session`` (counted over all robots), ``sim`` and ``wall`` (s),
-``from`` (``client`` or ``robot``), ``data`` (bytes in hexadecimal); or ``lost`` (how
-many lines are missing at this place), ``sim``, ``wall``. ``botyard packets FILE``
-prints them in words.
+``from`` (``client`` or ``robot``), ``data`` (bytes in hexadecimal). A line that reports
+dropped lines has the keys ``lost`` (number of lines missing here), ``sim`` and
+``wall``. ``botyard packets FILE`` prints the packets in readable form.
 
-A thread writes the file. A disk that is full or stuck costs lines, and never holds up
-the simulation or ends it; how many were lost is said in the log and in the file itself,
-as soon as that can be written again.
+A thread writes the file. If the disk is full or blocks, lines are dropped; the
+simulation never waits and never ends for it. The number of dropped lines appears in the
+log and in the file as soon as writing works again.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ QUEUE_LENGTH: Final = 10_000
 RETRY_INTERVAL_S: Final = 1.0
 """Delay before writing is tried again after an error, s."""
 CLOSE_TIMEOUT_S: Final = 2.0
-"""Time-out of writing the queue on closing, s."""
+"""Timeout to write the queue on closing, s."""
 
 log = logging.getLogger("botyard.pioneer")
 
 
 BEGINS: Final = (b'{"robot": ', b'{"lost": ')
-"""How recordings begin."""
+"""First bytes of packet captures, by which an old one is recognised."""
 
 
 class PacketLog:
-    """Writes all sessions to a file.
+    """Packet capture of all sessions, written to a file.
 
     Parameters
     ----------
     path : str or Path
-        The file; an old recording is replaced.
+        The file; an old packet capture is replaced.
     sim_time : callable
-        Simulated time, s.
+        Returns the simulated time, s.
     force : bool
-        Replace it whatever it is.
+        Replace any existing file.
 
     Raises
     ------
     CommandLineError
-        It cannot be written.
+        The file cannot be written.
     KeptFileError
-        Another file is there.
+        The file exists and is not a packet capture.
     """
 
     def __init__(
@@ -80,19 +80,23 @@ class PacketLog:
         self._sim_time = sim_time
         self._began = time.monotonic()
         self.lost = 0
-        """Lines that could not be written so far."""
+        """Number of lines that were dropped so far."""
         self._reported = 0
         self._is_closed = False
         self._retry: float | None = None
         self._queue: queue.Queue[bytes | None] = queue.Queue(QUEUE_LENGTH)
         self._thread = threading.Thread(target=self._write, name="packets", daemon=True)
         self._thread.start()
+        # Also write the queue if the program ends without `close`.
         atexit.register(self.close)
 
     def take(
         self, robot: str, session: int, _: int, from_client: bool, data: bytes
     ) -> None:
-        """Write bytes that have passed, see `botyard.interfaces.pioneer.taps`."""
+        """Queue bytes of a session for writing.
+
+        See `botyard.interfaces.pioneer.taps` for the arguments.
+        """
         if self._is_closed:
             return
         line = {
@@ -108,8 +112,9 @@ class PacketLog:
             self.lost += 1
 
     def close(self) -> None:
-        """Write what waits, and no more; lines that a stuck disk does not take in time
-        are lost.
+        """Write the queued lines and close the file.
+
+        Lines that a blocked disk does not accept in time are lost.
         """
         if self._is_closed:
             return
@@ -119,7 +124,8 @@ class PacketLog:
             self._queue.put(None, timeout=CLOSE_TIMEOUT_S)
         self._thread.join(CLOSE_TIMEOUT_S)
         if self._thread.is_alive():
-            # it is stuck; the thread ends with the program
+            # The thread is blocked in a write. It is a daemon thread, so it ends with
+            # the program.
             return
 
         with contextlib.suppress(OSError):
@@ -127,7 +133,7 @@ class PacketLog:
         self._held.release()
         if self.lost > self._reported:
             log.warning(
-                "%d lines of the recording of packets were lost: %s could not be written",
+                "lost %d lines of the packet capture: %s could not be written",
                 self.lost - self._reported,
                 self._path,
             )
@@ -151,7 +157,7 @@ class PacketLog:
                 self.lost += 1
                 if self._retry is None:
                     log.warning(
-                        "packets are not recorded until there is room again: cannot write %s: %s",
+                        "packet capture paused until the disk has room: cannot write %s: %s",
                         self._path,
                         error.strerror,
                     )
@@ -159,24 +165,31 @@ class PacketLog:
                 self._retry = time.monotonic() + RETRY_INTERVAL_S
 
     def _report_losses(self) -> None:
-        """In the file, where they are missing, and in the log."""
+        """Report dropped lines, both in the log and at their place in the file."""
         lost = self.lost - self._reported
         if lost:
             self._put(_encoded({"lost": lost, **self._now()}))
             self._reported += lost
-            log.warning("packets are recorded again; %d lines were lost", lost)
+            log.warning("packet capture resumed; %d lines were lost", lost)
 
         self._retry = None
 
     def _put(self, line: bytes) -> None:
-        """Write a line whole or not at all; raises OSError."""
+        """Write a line completely or not at all.
+
+        Raises
+        ------
+        OSError
+            The line cannot be written.
+        """
         written = 0
         try:
             while written < len(line):
                 written += os.write(self._file.fileno(), line[written:])
         except OSError:
             if written:
-                with contextlib.suppress(OSError):  # a pipe cannot be cut
+                # A pipe cannot be truncated.
+                with contextlib.suppress(OSError):
                     end = os.lseek(self._file.fileno(), -written, os.SEEK_CUR)
                     os.ftruncate(self._file.fileno(), end)
 

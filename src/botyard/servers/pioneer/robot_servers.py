@@ -1,5 +1,6 @@
-"""`RobotServers`: the robots of a running simulator with their ports and controllers,
-and the interfaces that can be started and stopped.
+"""Robots of a running simulator, with their TCP ports and controllers.
+
+`RobotServers` also starts and stops the interfaces (protocol servers) of the simulator.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from botyard.sim.simulation import Robot
 
 PORT_ATTEMPTS = 3
 PORT_PAUSE = 2.0
-"""A patient yard retries a taken port this often, with this pause, s, before it takes
-the next port (FRM-015).
+"""Attempts to bind a taken port, and the pause between them, s.
+
+After these attempts, a `patient` instance tries the next port (FRM-015).
 """
 MAX_SKIPPED = 100
-"""Most taken ports that are skipped for a robot that is added while the simulator runs.
-"""
+"""Maximum number of taken ports to skip for a robot that is added at run time."""
 MAX_CLOSED = 1000
-"""Robots that have gone whose ports are remembered; the latest ones."""
+"""Maximum number of removed robots whose ports are remembered (the latest ones)."""
 
 log = logging.getLogger("botyard")
 
@@ -49,27 +50,28 @@ T = TypeVar("T")
 
 
 class RobotServers:
-    """The robots and their ports.
+    """Robots of a running simulator and their ports.
 
     Parameters
     ----------
     hub : Hub
-        Runs the simulation.
+        Event loop that runs the simulation.
     desk : PioneerRequests
-        Takes what clients ask of the whole simulation; its control surface gets these
-        grounds.
+        Handler of requests that concern the whole simulation. Its control surface uses this
+        object to add, remove and serve robots.
     settings : PioneerSettings
-        Of the sessions.
+        Protocol settings of the sessions.
     host : str
         Address to listen on.
     port : int
-        Of the first robot; 0: each gets any port that is free.
+        TCP port of the first robot; 0: the system assigns a free port to each robot.
     patient : bool
-        Try a taken port again, and then the next one, instead of giving up.
+        If a port is taken, retry it and then try the next port, instead of raising an error.
     equip : callable, optional
-        Makes of a model's spec what robots get, for example with a battery that drains.
+        Function from a model's specification to the specification of its robots; it adds,
+        for example, a battery that drains.
     program : Program, optional
-        What drives robots without clients that have no program of their own.
+        Controller of robots that have neither a client nor a program of their own.
     """
 
     def __init__(
@@ -94,15 +96,13 @@ class RobotServers:
         self.servers: dict[str, PioneerServer] = {}
         self.factories: list[FactoryServer] = []
         self.interfaces: dict[str, Switch] = {}
-        """What serves clients, by name, and can be stopped and started."""
+        """Interfaces that can be started and stopped, by name."""
         self._closed: dict[str, int] = {}
-        """Ports of robots that have gone, by name, the latest last."""
+        """Former ports of removed robots, by name; the latest one last."""
         self.is_serving = True
-        """Robots get ports."""
+        """Whether robots have ports."""
         self._arrived: tuple[int, list[Robot]] = -1, []
-        """Revision of a map that was loaded while the simulator ran, and the robots
-        that came with it.
-        """
+        """Revision of the map loaded last at run time, and its robots."""
         self._patient = patient
         self._equip = equip
         self._program = program
@@ -112,9 +112,10 @@ class RobotServers:
         hub.follow(self._follow, Subject.BODIES, Subject.SERVED)
 
     # -- robots
+    # -- robots
 
     def find_model(self, name: str) -> RobotSpec:
-        """A model by name, equipped.
+        """Return a model by name, with its equipment.
 
         Raises
         ------
@@ -126,13 +127,15 @@ class RobotServers:
     def add(
         self, model: str | RobotSpec, name: str | None = None, pose: Pose | None = None
     ) -> Robot:
-        """Add a robot or an obstacle to the world; `open` gives it a port. A spec is
-        taken as it is.
+        """Add a robot or an obstacle to the world.
+
+        Call `open` to give it a port. A `RobotSpec` is used unchanged; a model name is
+        equipped first.
 
         Raises
         ------
         BotyardError
-            No such model, the name is taken, or the pose is absurd.
+            The model does not exist, the name is taken, or the pose is out of range.
         """
         spec = self.find_model(model) if isinstance(model, str) else model
         robot = self.hub.sim.add_robot(spec, name, pose=pose)
@@ -140,19 +143,20 @@ class RobotServers:
         return robot
 
     def equip(self, spec: RobotSpec) -> RobotSpec:
-        """What robots of a model get here, for example a battery that drains."""
+        """Return a specification with the equipment of this simulator's robots."""
         return self._equip(spec)
 
     def add_robots(
         self, spec: RobotSpec, poses: Sequence[Pose], names: Sequence[str]
     ) -> list[Robot]:
-        """Add robots of one model, taken as it is, at true poses (m, m, rad); `serve`
-        gives them ports.
+        """Add robots of one model at true poses (m, m, rad); `serve` gives them ports.
+
+        The specification is used unchanged.
 
         Raises
         ------
         BotyardError
-            A name is taken, or a pose is absurd; then none is added.
+            A name is taken or a pose is out of range; then no robot is added.
         """
         robots = self.hub.sim.add_robots(spec, poses, names)
         for robot in robots:
@@ -162,10 +166,10 @@ class RobotServers:
     def serve(
         self, robots: Sequence[Robot], ports: Mapping[str, int] = MappingProxyType({})
     ) -> Future[None]:
-        """Open the ports of robots that were added while the simulator runs; PortError
-        when one cannot be had.
+        """Open the ports of robots that were added at run time.
 
-        Those in `ports`, by name, get theirs if they can be had.
+        `ports` maps names of robots to preferred ports. A robot whose preferred port is
+        taken gets another one. The future raises `PortError` if no port is free.
         """
         return self.hub.background.future(
             self._open_each(robots, ports), "ports of robots"
@@ -174,35 +178,39 @@ class RobotServers:
     async def _open_each(
         self, robots: Sequence[Robot], ports: Mapping[str, int] = MappingProxyType({})
     ) -> None:
-        """Open the ports of robots: those of these names on these ports, if they can be
-        had.
-        """
+        """Open a port for each robot, if possible the one that `ports` names for it."""
         for robot in robots:
             server = self.servers.get(robot.name)
             if server is not None:
                 await self.open_somewhere(server, ports.get(robot.name))
 
     def work(self, portions: Portions[T]) -> Future[T]:
-        """Do work in portions, others are served in between; see `Background.portions`."""
+        """Run work in portions, and serve clients in between.
+
+        See `Background.portions`.
+        """
         return self.hub.background.portions(portions, "robots that clients add")
 
     def populate(self, world: World) -> list[Robot]:
-        """Add the robots of a world and what drives them; one that is there already is
-        put where the world says, as itself.
+        """Add the robots of a world and their controllers.
+
+        A robot that exists already moves to its pose in the world file and keeps its
+        identity.
 
         Raises
         ------
         BotyardError
-            A pose is absurd, a program does not know an option; then some are there.
+            A pose is out of range, or a program does not know an option. Some robots may have
+            been added by then.
         """
         sim = self.hub.sim
         for placed in world.robots:
             if placed.name in sim.robots and placed.pose is not None:
                 sim.put(placed.name, placed.pose, "world")
 
-        models = {
-            id(p.spec): self._equip(p.spec) for p in world.robots
-        }  # robots of one model are added together
+        # Equip each model once, so that its robots share one specification: the engine
+        # adds robots of one specification together.
+        models = {id(p.spec): self._equip(p.spec) for p in world.robots}
         fresh = [
             replace(p, spec=models[id(p.spec)])
             for p in world.robots
@@ -211,7 +219,7 @@ class RobotServers:
         try:
             robots = sim.populate(replace(world, robots=tuple(fresh)))
         except BotyardError:
-            # those that are there can be reached all the same
+            # Robots that were added before the error still get ports.
             for placed in fresh:
                 if placed.served and placed.name in sim.robots:
                     self._prepare(sim.robots[placed.name])
@@ -225,8 +233,9 @@ class RobotServers:
         return robots
 
     def receive(self, world: World) -> None:
-        """A world was loaded while the simulator runs: its robots come, and get ports;
-        the first ones at once, others in portions.
+        """Add the robots of a world that was loaded at run time, and open their ports.
+
+        A small world is added at once, a large one in portions.
         """
         arrived: list[Robot] = []
         self._arrived = self._feed.last(Subject.MAP), arrived
@@ -254,9 +263,7 @@ class RobotServers:
 
     @property
     def arrived(self) -> Sequence[Robot]:
-        """Robots that came with the present map, if that was loaded while the simulator
-        ran.
-        """
+        """Robots that the current map added, if it was loaded at run time."""
         revision, robots = self._arrived
         return robots if revision == self._feed.last(Subject.MAP) else ()
 
@@ -267,7 +274,7 @@ class RobotServers:
             return self.populate(World(scene=sim.scene, robots=tuple(some)))
         except BotyardError as error:
             log.warning(
-                "the robots of %s are not all as it says: %s", sim.scene.source, error
+                "some robots of %s differ from the file: %s", sim.scene.source, error
             )
             return [robot for name, robot in sim.robots.items() if name not in before]
 
@@ -277,9 +284,8 @@ class RobotServers:
         sim, revision = self.hub.sim, self._feed.last(Subject.MAP)
         added: list[tuple[Robot, PlacedRobot]] = []
         for first in range(0, len(placed), ROBOTS_PER_BATCH):
-            if (
-                self._feed.last(Subject.MAP) != revision
-            ):  # another map has come: nothing more of this one
+            # Another map was loaded during the pause: drop the rest of this one.
+            if self._feed.last(Subject.MAP) != revision:
                 return
 
             some = placed[first : first + ROBOTS_PER_BATCH]
@@ -291,10 +297,8 @@ class RobotServers:
             arrived += robots
             await asyncio.sleep(0)
 
-        for (
-            robot,
-            one,
-        ) in added:  # when all are there: a program may be told of other robots
+        # A program may refer to other robots, so programs start after all robots exist.
+        for robot, one in added:
             try:
                 if one.program is not None and robot.name in sim.robots:
                     employ(robot, one.program)
@@ -312,13 +316,12 @@ class RobotServers:
             log.warning("%s", error)
 
     def adopt(self) -> list[Robot]:
-        """Give robots that are in the world already, and that clients may reach, what
-        those get that are added here.
+        """Prepare ports and controllers for robots that were added by other means.
 
         Returns
         -------
         list of Robot
-            Those that had none of it; their ports are to be opened.
+            Robots that had no port so far; the caller opens their ports.
         """
         sim = self.hub.sim
         made = {robot for factory in self.factories for robot in factory.made}
@@ -335,9 +338,13 @@ class RobotServers:
         return fresh
 
     def _follow(self) -> None:
-        """Robots have come or gone, maybe without us: `Simulation.restore` brings and
-        takes some, and so do programs.
+        """Update the ports after robots were added to or removed from the world.
+
+        Changes do not always come through this class: `Simulation.restore` and programs
+        also add and remove robots.
         """
+        # A robot of the same name may be a different object after `restore`, so compare
+        # by identity.
         sim = self.hub.sim
         gone = [
             n
@@ -350,6 +357,8 @@ class RobotServers:
             factory.forget(sim.robots)
         if gone:
             self._feed.tell(Subject.PORTS)
+        # A robot that returns gets its former port, because its client reconnects to
+        # that port.
         fresh = self.adopt()
         if fresh:
             ports = {
@@ -360,9 +369,14 @@ class RobotServers:
             self.hub.background.start(self._open_for(fresh, ports), "ports of robots")
 
     def _close(self, name: str) -> None:
-        """Close the port of a robot that has gone, and remember it: it may come back."""
+        """Close the port of a removed robot, and remember its number.
+
+        The robot may return: it then gets the same port.
+        """
         server = self.servers.pop(name)
         if server.is_open:
+            # Remove the entry first: a re-inserted key moves to the end of the
+            # dictionary.
             self._closed.pop(name, None)
             self._closed[name] = server.address[1]
             if len(self._closed) > MAX_CLOSED:
@@ -384,12 +398,12 @@ class RobotServers:
         model: str,
         places: Callable[[RobotSpec, int], Sequence[Pose]] | None = None,
     ) -> FactoryServer:
-        """Add a port that makes a robot for every client.
+        """Add a port that creates a robot for each client.
 
         Raises
         ------
         WorldError
-            The model cannot drive.
+            The model has no drive.
         """
         spec = self.find_model(model)
         check_factory_model(spec)
@@ -405,15 +419,16 @@ class RobotServers:
         return factory
 
     def remove(self, names: Sequence[str]) -> None:
-        """Take robots, obstacles or boxes of the map out of the world; ports are
-        closed.
+        """Remove robots, obstacles or boxes of the map; close their ports.
 
         Raises
         ------
         WorldError
-            Nothing has one of these names; then nothing is removed.
+            No robot or box has one of these names; then nothing is removed.
         """
         sim = self.hub.sim
+        # Check all names before the first removal, so that an error leaves the world
+        # unchanged.
         names = list(dict.fromkeys(names))
         for name in names:
             if name not in sim.robots and name not in sim.box_names:
@@ -425,9 +440,8 @@ class RobotServers:
         for name in names:
             if name in sim.box_names:
                 sim.remove_box(name)
-            elif not any(
-                factory.release(name) for factory in self.factories
-            ):  # else it goes with its client
+            # The robot of a factory is removed together with its client's session.
+            elif not any(factory.release(name) for factory in self.factories):
                 robots.append(name)
 
         for name in robots:
@@ -438,7 +452,7 @@ class RobotServers:
         self._feed.tell(Subject.PORTS)
 
     def port_of(self, robot: str) -> int:
-        """TCP port of a robot; 0 while it has none."""
+        """Return the TCP port of a robot; 0 if it has none."""
         server = self.servers.get(robot)
         return server.address[1] if server is not None else 0
 
@@ -446,16 +460,16 @@ class RobotServers:
 
     @property
     def all_servers(self) -> Sequence[RobotPortServer]:
-        """Robots in the order in which they were added, then factories."""
+        """Servers of robots in the order in which they were added, then factories."""
         return [*self.servers.values(), *self.factories]
 
     async def open(
         self, wanted: Mapping[RobotPortServer, int] = MappingProxyType({})
     ) -> None:
-        """Open the ports of the robots and factories that have none, one after the
-        other.
+        """Open the ports of all robots and factories that have none, in order.
 
-        Those in `wanted` get theirs if they can be had, else others.
+        A server in `wanted` gets its preferred port if that port is free, otherwise
+        another.
 
         Raises
         ------
@@ -469,8 +483,10 @@ class RobotServers:
                 await server.listen(self.host, port)
                 self._feed.tell(Subject.PORTS)
             except PortError as error:
-                log.warning("%s; it gets another port", error)
+                log.warning("%s; trying another port", error)
 
+        # Port numbers continue after the highest open port, so that the order of the
+        # ports is the order of the robots.
         used = {s.address[1] for s in self.all_servers if s.is_open}
         port = max(used, default=self.port - 1) + 1
         for server in self.all_servers:
@@ -482,7 +498,10 @@ class RobotServers:
                 port = await self._open_one(server, port) + 1
 
     async def _open_one(self, server: RobotPortServer, port: int) -> int:
-        """Open one, on `port` or, if the yard is patient, on a later one; the port."""
+        """Open one server and return its port:
+
+        `port`, or a later one if `patient` is set.
+        """
         for attempt in itertools.count(1):
             try:
                 await server.listen(self.host, port)
@@ -502,13 +521,14 @@ class RobotServers:
     async def open_somewhere(
         self, server: RobotPortServer, wanted: int | None = None
     ) -> None:
-        """Open the port of a robot that was added while the simulator runs: `wanted`,
-        or else the next one that is free.
+        """Open the port of a robot that was added at run time:
+
+        `wanted` if that port is free, otherwise the next free port.
 
         Raises
         ------
         PortError
-            None is.
+            None of the next `MAX_SKIPPED` ports is free.
         """
         if not self.is_serving:
             return
@@ -539,7 +559,7 @@ class RobotServers:
     async def open_ports(
         self, wanted: Mapping[RobotPortServer, int] = MappingProxyType({})
     ) -> None:
-        """Robots get ports from now on: all that can have them do, or none.
+        """Enable ports of robots: open all of them, or none if one cannot be opened.
 
         Raises
         ------
@@ -554,18 +574,18 @@ class RobotServers:
             raise
 
     async def close_ports(self) -> None:
-        """Robots have no ports from now on."""
+        """Close all ports, and open none until `open_ports` is called."""
         self.is_serving = False
         self.close()
 
     def close(self) -> None:
-        """Close all ports; clients are told to go."""
+        """Close all ports and end the sessions of their clients."""
         self._feed.tell(Subject.PORTS)
         for server in self.all_servers:
             server.close()
 
     def switch_interface(self, interface: str, on: bool) -> Future[None]:
-        """Start or stop an interface; see `switch`."""
+        """Start or stop an interface in the background; see `switch`."""
         return self.hub.background.future(
             self._switch(interface, on), f"interface {shown(interface)}"
         )
@@ -575,14 +595,14 @@ class RobotServers:
             log.info("interface %s %s", name, "started" if on else "stopped")
 
     async def switch(self, name: str, on: bool) -> bool:
-        """Start or stop an interface; whether it was not as it is now.
+        """Start or stop an interface. Return False if it already was in that state.
 
         Raises
         ------
         WorldError
-            There is no such interface.
+            No interface has this name.
         BotyardError
-            It cannot be started.
+            The interface cannot be started.
         """
         interface = self.interfaces.get(name)
         if interface is None:
@@ -590,9 +610,9 @@ class RobotServers:
                 f'there is no interface "{shown(name)}"; there are: {", ".join(self.interfaces)}'
             )
 
-        async with (
-            self._switching
-        ):  # one that is half open is neither opened nor closed by others
+        # Opening and closing take several turns of the event loop; the lock keeps a
+        # second caller from closing an interface that is half open.
+        async with self._switching:
             if interface.on == on:
                 return False
             interface.on = on

@@ -1,5 +1,6 @@
-"""TCP servers for the Pioneer protocol: one port for each robot or robot factory
-(pioneer-protocol §2).
+"""TCP servers for the Pioneer protocol (pioneer-protocol §2).
+
+Each robot and each robot factory has a port of its own.
 """
 
 from __future__ import annotations
@@ -34,72 +35,78 @@ from botyard.servers.throttledlog import ThrottledLog
 from botyard.sim.simulation import Robot
 
 MAX_UNSENT = 256 * 1024
-"""A client that leaves this many bytes unread gets no further reports until it has
-caught up.
+"""Unread output of a client at which reports are dropped, bytes.
+
+Reports resume when the client has read the output.
 """
 REFUSED_LINGER_S = 1.0
-"""Time-out after which a refused client that does not close its side is disconnected,
-s.
-"""
+"""Timeout to disconnect a refused client that keeps its side open, s."""
 CLOSE_LINGER_S = 3.0
-"""The same of a client that has sent CLOSE; until then its data is read and discarded,
-since its threads may still be writing.
+"""Timeout to disconnect a client that sent CLOSE, s.
+
+Until then, its data is read and discarded, because its threads may still be writing.
 """
 MAX_LEAVING = 16
-"""Most connections of each of these two kinds on a port; the oldest is disconnected for
-a new one.
+"""Maximum number of leaving connections of each kind on a port.
+
+The kinds are refused clients and clients that sent CLOSE. A new one displaces the
+oldest of its kind.
 """
 LOOK_AGAIN_S = 0.1
-"""A client that would be called silent while bytes of it wait is looked at again after
-this time, s.
-"""
+"""Delay before a silent client with unread bytes is checked again, s."""
 REFUSAL_DELAY_S = 0.1
-"""A connection that comes while the robot has a client is refused at its first packet,
-or after this delay, s.
+"""Delay before a connection is refused because the robot has a client, s.
+
+A packet from the connection ends the delay.
 """
 MAX_STRANGERS = 16
-"""So many connections whose handshake is not complete a robot's port keeps; the one
-that was silent for longest makes room for one more.
+"""Maximum number of connections on a robot's port whose handshake is incomplete.
+
+A further connection displaces the one that was silent for longest.
 """
 FIRST_PACKET_TIMEOUT_S = 10.0
-"""Time-out of the first valid packet of a connection, s."""
+"""Timeout for the first valid packet of a connection, s."""
 LIVENESS_READ_S = 0.5
-"""Liveness check of a flooding client whose robot others want: longest read for its end
-of stream, s.
+"""Liveness check of a flooding client: longest read ahead, s.
+
+The check runs when other clients request its robot, and looks for the end of its
+stream.
 """
 MAX_LIVENESS_READ = 16 * 1024 * 1024
-"""The same: most bytes to read."""
+"""Liveness check of a flooding client: maximum number of bytes to read ahead."""
 MAX_EARLY = 16 * 1024
-"""Most bytes before the first valid packet; then the connection is closed."""
+"""Maximum number of bytes before the first valid packet, then refusal."""
 VISIT_LOG_BURST = 50
-"""Burst of log lines about clients that come and go; the sustained rate is one per
-second, which counts the others.
+"""Burst of log lines about clients that connect and disconnect.
+
+The sustained rate is one line per second, which counts the suppressed ones.
 """
 
 
 class RobotPortServer(ABC):
-    """A listening port behind which clients find a robot.
+    """A listening port that connects clients with a robot.
 
-    Whoever connects is a stranger until a good packet has come, and costs nothing but
-    its connection: a robot's first client is the one whose handshake is complete, not
-    the one that connected first.
+    A connection counts as a stranger until a valid packet has arrived, and costs no
+    more than its socket. The first client to complete the handshake gets the robot, not
+    the first to connect.
 
     Parameters
     ----------
     hub : Hub
-        Runs the simulation.
+        Event loop that runs the simulation.
     name : str
-        For the log: of the robot, or of the factory.
+        Name of the robot or factory in the log.
     settings : PioneerSettings
-        Choices of the user about the protocol.
+        Protocol settings of the user.
     desk : PioneerRequests
-        Takes what clients ask of the whole simulation.
+        Handler of requests that concern the whole simulation.
     """
 
     max_strangers = MAX_STRANGERS
     backlog = 16
-    """Connections that the system keeps until they are accepted, and that are accepted
-    at a time.
+    """Length of the system's queue of connections to accept.
+
+    It is also the number of connections that asyncio accepts in one iteration.
     """
 
     def __init__(
@@ -111,44 +118,48 @@ class RobotPortServer(ABC):
         self.desk = desk
         self.log = RobotLog(logging.getLogger("botyard.pioneer"), {"robot": name})
         self.refusals = ThrottledLog(self.log)
-        """Connections that came to nothing: anybody can make any number of them."""
+        """Log of connections without a session.
+
+        It is throttled because a peer can open any number of them.
+        """
         self.visits = ThrottledLog(self.log, VISIT_LOG_BURST)
-        """Clients that come and go."""
+        """Log of clients that connect and disconnect."""
         self.address: tuple[str, int] = ("", 0)
         self.connected: dict[RobotClient, None] = {}
-        """All connections that are not on their way out, in order."""
+        """Connections that are not leaving, in order of arrival."""
         self.leaving: dict[RobotClient, float] = {}
-        """Those that have said goodbye or were refused, and how long each is read at
-        most, s.
-        """
+        """Connections that sent CLOSE or were refused, with the timeout of each, s."""
         self._server: asyncio.Server | None = None
         self._closings = 0
 
     def refusal(self) -> str:
-        """Why nobody is welcome now; empty: somebody is."""
+        """Return the reason to refuse a client now; empty if a client is welcome."""
         return ""
 
     @abstractmethod
     def admit(self, client: RobotClient) -> None:
-        """A client has sent its first packet: let it `begin` with a robot, now or
-        later, or `refuse` it.
+        """Handle a client's first packet: call `begin` with a robot, or `refuse`.
+
+        A factory calls `begin` later, when the robot exists.
         """
 
-    def settled(self, client: RobotClient) -> None:  # noqa: B027  # factories have nothing to do
-        """A client's handshake is complete."""
+    # Not abstract, because factories need no action here.
+    def settled(self, client: RobotClient) -> None:  # noqa: B027
+        """Handle a client whose handshake is complete."""
 
     def gone(self, client: RobotClient, robot: Robot | None) -> None:
-        """A client has gone, or its session is over."""
+        """Remove a client that disconnected or whose session is over."""
         self.connected.pop(client, None)
 
     @property
     def client(self) -> RobotClient | None:
-        """The first of the clients that have a robot."""
+        """The first client that has a robot."""
         return next((c for c in self.connected if c.has_robot), None)
 
     async def listen(self, host: str, port: int) -> None:
-        """Begin to accept clients; not if it was closed, or opened by somebody else,
-        meanwhile.
+        """Start to accept clients.
+
+        Do nothing if another task opened or closed the server meanwhile.
 
         Raises
         ------
@@ -157,8 +168,9 @@ class RobotPortServer(ABC):
         """
         loop, closings = asyncio.get_running_loop(), self._closings
         try:
-            # in two parts: asyncio loses a socket that listens already when who waits
-            # for it is cancelled
+            # Create and start in two steps: asyncio leaks a listening socket if the
+            # task is cancelled while it waits for `create_server` with
+            # `start_serving=True`.
             server = await loop.create_server(
                 lambda: RobotClient(self),
                 host,
@@ -182,6 +194,7 @@ class RobotPortServer(ABC):
                 f"{reason_of(error, port)}{hint}"
             ) from None
 
+        # Another task may have run during the two awaits above.
         if self._server is not None or closings != self._closings:
             server.close()
             return
@@ -207,13 +220,16 @@ class RobotPortServer(ABC):
             client.shut()
 
     def make_room(self) -> None:
-        """There is one stranger more: if there are too many, the one goes whose
-        handshake has stood still for longest.
+        """Refuse one stranger if there are too many.
 
-        So neither silence nor half a handshake keeps out one who goes on with his.
+        The handshake of the refused one has made no progress for longest. So neither
+        silent connections nor half handshakes keep out a client that continues with its
+        handshake.
         """
         strangers = [c for c in self.connected if not c.has_robot]
         if len(strangers) > self.max_strangers:
+            # Bytes that the server has not read yet are no fault of the client: refuse
+            # a truly silent one first.
             min(strangers, key=lambda c: (c.has_unread, c.standing_since)).refuse(
                 "others came, and it had not finished the handshake"
             )
@@ -231,10 +247,10 @@ class PioneerServer(RobotPortServer):
         self._look: asyncio.Task[None] | None = None
 
     def refusal(self) -> str:
-        """The robot has a client; but one that does not say OPEN does not keep it for
-        long from those who would.
+        """Return a reason to refuse further clients while the robot has one.
 
-        Nor does one that floods: whether it is there still is looked at first.
+        A client that never sends OPEN cannot reserve the robot for long. For a flooding
+        client, `admit` first checks whether it is still connected.
         """
         holder = self.client
         return (
@@ -244,7 +260,7 @@ class PioneerServer(RobotPortServer):
         )
 
     def admit(self, client: RobotClient) -> None:
-        """The robot, unless it has a client by now."""
+        """Give the robot to the client, unless the robot already has one."""
         reason, holder = self.refusal(), self.client
         if reason:
             client.refuse(reason)
@@ -258,7 +274,7 @@ class PioneerServer(RobotPortServer):
             client.begin(self.robot)
 
     async def _look_at(self, holder: RobotClient) -> None:
-        """Others want the robot of one that floods: they have it if that has gone."""
+        """Give the robot of a flooding client to the next client if it has gone."""
         try:
             await holder.read_on()
         finally:
@@ -271,21 +287,19 @@ class PioneerServer(RobotPortServer):
                     client.refuse("the robot has a client already")
 
     def gone(self, client: RobotClient, robot: Robot | None) -> None:
-        """It asks no more."""
+        """Remove a client, also from those that wait for the robot."""
         super().gone(client, robot)
         self._asking.pop(client, None)
 
     def settled(self, client: RobotClient) -> None:
-        """The robot is this client's: the others were too slow."""
+        """Refuse all other clients: this one has the robot."""
         for other in tuple(self.connected):
             if other is not client:
                 other.refuse("another client has taken the robot")
 
 
 class RobotClient(asyncio.Protocol):
-    """One TCP connection: a stranger, then a client with a session, then on its way
-    out.
-    """
+    """One TCP connection: a stranger, then a client, then leaving."""
 
     def __init__(self, server: RobotPortServer) -> None:
         self._server = server
@@ -304,32 +318,33 @@ class RobotClient(asyncio.Protocol):
         self._is_settled = self._is_leaving = False
         self._came = self._loop.time()
         self.peer = "?"
-        """Address and port of the other end."""
+        """Address and port of the peer."""
 
     @property
     def source(self) -> str:
-        """Address of the other end."""
+        """Address of the peer."""
         return self.peer.rpartition(":")[0]
 
     @property
     def robot(self) -> Robot | None:
-        """Its robot, if it has one."""
+        """Robot of the client, if it has one."""
         return self._robot
 
     @property
     def robot_name(self) -> str:
-        """Name of its robot; empty when it has none."""
+        """Name of the client's robot; empty if it has none."""
         return self._robot.name if self._robot is not None else ""
 
     @property
     def has_robot(self) -> bool:
-        """Its handshake is complete."""
+        """Whether the handshake is complete."""
         return self._is_settled
 
     @property
     def standing_since(self) -> float:
-        """When its handshake went on last: at its last packet, or when it came; s of
-        the loop's clock.
+        """Time of the handshake's last progress, s of the event loop's clock.
+
+        It is the time of the last packet, or of the connection.
         """
         return (
             self._came
@@ -339,8 +354,9 @@ class RobotClient(asyncio.Protocol):
 
     @property
     def dawdles(self) -> bool:
-        """Its handshake is complete, but it has said nothing since, not even OPEN, for
-        as long as a handshake may take.
+        """Whether the client is silent since its handshake, even without OPEN.
+
+        It counts as silent after the time that a handshake may take.
         """
         if self._connection is None:
             return False
@@ -353,8 +369,9 @@ class RobotClient(asyncio.Protocol):
 
     @property
     def has_unread(self) -> bool:
-        """Whether bytes of it have come and wait to be looked at: it is not silent
-        then, it is we who are late.
+        """Whether bytes from the client wait unread.
+
+        Then the delay is the server's, and the client does not count as silent.
         """
         if self._unseen or (self._inlet is not None and self._inlet.waits):
             return True
@@ -364,8 +381,9 @@ class RobotClient(asyncio.Protocol):
 
     @property
     def floods(self) -> bool:
-        """What it has sent waits, and nothing is read from it: it may have gone long
-        ago.
+        """Whether bytes are queued and reading is paused.
+
+        The client may have disconnected unnoticed.
         """
         return self._inlet is not None and self._inlet.waits
 
@@ -378,6 +396,7 @@ class RobotClient(asyncio.Protocol):
             if self._transport is None
             else self._transport.get_extra_info("socket")
         )
+        # Reading from the file descriptor behind asyncio's back works on POSIX only.
         if sock is None or self._inlet is None or os.name != "posix":
             return
         end, count, lost = self._loop.time() + LIVENESS_READ_S, 0, 0
@@ -403,12 +422,12 @@ class RobotClient(asyncio.Protocol):
         if lost:
             self._server.refusals.log(
                 logging.WARNING,
-                "client %s floods, and others want the robot: %d bytes of it are lost",
+                "client %s floods, and others request its robot: discarded %d bytes from it",
                 self.peer,
                 lost,
             )
 
-    # -- asyncio's side: exceptions end this connection alone
+    # -- asyncio callbacks: an exception ends only this connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
@@ -421,15 +440,18 @@ class RobotClient(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """See `asyncio.Protocol`."""
-        return False  # close our side too
+        # False makes asyncio close this side of the connection as well.
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
         if self._inlet is not None:
             self._inlet.close()
+        # Hundreds of clients may disconnect at once, so their ends share the time
+        # budget of an iteration.
         self._server.hub.intake.soon(lambda: self._fence.run(self._lost))
 
-    # -- inside the fence
+    # -- called through the error barrier
 
     def _made(self) -> None:
         assert self._transport is not None
@@ -439,9 +461,9 @@ class RobotClient(asyncio.Protocol):
         server = self._server
         server.connected[self] = None
         if server.refusal():
-            # what makes room for it may have been sent already, such as another's
-            # CLOSE, and not been read: its own first packet, or this time, comes after
-            # that
+            # The event that frees the robot, such as the CLOSE of another client, may
+            # already be on its socket but unread. Decide at this client's first packet
+            # or after this delay; by then the event has been read.
             self._timer = self._loop.call_later(REFUSAL_DELAY_S, self._look_again)
         else:
             self._timer = self._loop.call_later(
@@ -451,9 +473,10 @@ class RobotClient(asyncio.Protocol):
         server.make_room()
 
     def _look_again(self) -> None:
-        """It has said nothing so far: whether it is welcome now."""
+        """Check whether a silent client is welcome by now."""
         reason = self._server.refusal()
-        if reason and self.has_unread:  # its first packet asks anew
+        # The unread first packet triggers the check again.
+        if reason and self.has_unread:
             self._timer = self._loop.call_later(LOOK_AGAIN_S, self._look_again)
         elif reason:
             self.refuse(reason)
@@ -470,14 +493,15 @@ class RobotClient(asyncio.Protocol):
         self.refuse(f"it said nothing for {FIRST_PACKET_TIMEOUT_S:g} s")
 
     def _received(self, data: bytes) -> None:
+        # Read and discard: closing a socket with unread bytes resets the connection.
         if self._is_leaving:
-            return  # thrown away
+            return
         if self._inlet is not None and not self._unseen:
             self._inlet.take(data)
             return
 
         self._unseen += data
-        # else it waits for its turn already
+        # Otherwise `_look_at_unseen` is already scheduled.
         if len(self._unseen) == len(data):
             self._server.hub.intake.soon(lambda: self._fence.run(self._look_at_unseen))
 
@@ -491,13 +515,15 @@ class RobotClient(asyncio.Protocol):
 
         self._early += data
         self._early_count += len(data)
-        if not self._has_packet():  # else its robot is being made
+        # After its first packet, the client waits for its robot.
+        if not self._has_packet():
             self._look_for_packet(data)
             if self._has_packet():
                 self._stop_timer()
                 self._server.admit(self)
             else:
-                self._early = self._early[-MAX_PACKET:]  # a packet may have begun in it
+                # The tail may hold the start of a packet.
+                self._early = self._early[-MAX_PACKET:]
 
         if (
             self._early_count > MAX_EARLY
@@ -510,15 +536,13 @@ class RobotClient(asyncio.Protocol):
         return self._parser.counts.packets > 0
 
     def _look_for_packet(self, data: bytes) -> None:
-        """Look at what a stranger sends as far as its first packet, which it should
-        begin with: the session looks at all else.
-        """
+        """Parse bytes up to the first packet; the session parses the rest."""
         for at in range(0, min(len(data), MAX_EARLY), MAX_PACKET):
             if self._parser.receive(data[at : at + MAX_PACKET]):
                 return
 
     def begin(self, robot: Robot) -> None:
-        """Have this robot, and what has come so far worked off."""
+        """Start a session with this robot, and process the bytes so far."""
         server, transport = self._server, self._transport
         assert transport is not None
         self._robot = robot
@@ -550,6 +574,7 @@ class RobotClient(asyncio.Protocol):
             self._has_hung_up,
             self._abort,
         )
+        # Bytes that arrived before the session go through the rate limits as well.
         early, self._early = self._early, b""
         self._inlet.take(early)
 
@@ -566,7 +591,7 @@ class RobotClient(asyncio.Protocol):
             self._server.settled(self)
 
     def _has_hung_up(self) -> bool:
-        """Whether the other end is closed, although there is more to read."""
+        """Return whether the peer has closed, even if unread bytes remain."""
         sock = (
             None
             if self._transport is None
@@ -586,7 +611,7 @@ class RobotClient(asyncio.Protocol):
         self._leave()
 
     def _leave(self) -> None:
-        """The server knows it no more."""
+        """Remove this connection from the server."""
         self._server.leaving.pop(self, None)
         robot, self._robot = self._robot, None
         self._server.gone(self, robot)
@@ -597,6 +622,8 @@ class RobotClient(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
+        # A slow reader gets no further reports: an unbounded buffer would grow without
+        # end, and old reports are useless to it.
         if transport.get_write_buffer_size() < MAX_UNSENT:
             self._stuck_since = None
             transport.write(data)
@@ -609,6 +636,8 @@ class RobotClient(asyncio.Protocol):
             self._server.log.warning(
                 "client %s does not read: reports are dropped until it does", self.peer
             )
+        # `has_room` asks the kernel: a client that read since asyncio's last attempt to
+        # write is not stuck.
         elif now - self._stuck_since > MAX_STUCK and not has_room(
             transport.get_extra_info("socket")
         ):
@@ -618,7 +647,7 @@ class RobotClient(asyncio.Protocol):
             transport.abort()
 
     def _finish(self) -> None:
-        """The session is over: the robot is free for the next client from now on."""
+        """End the session; from now on the robot is free for the next client."""
         self._stop_timer()
         if self._connection is not None:
             self._server.hub.reporter.detach(self._connection)
@@ -638,8 +667,10 @@ class RobotClient(asyncio.Protocol):
                     transport.close()
 
     def _say_goodbye(self, seconds: float) -> None:
-        """Throw away what still comes until the other end closes, but not for ever:
-        closing over unread bytes resets the connection.
+        """Discard input until the peer closes or the timeout ends.
+
+        To close a socket with unread bytes resets the connection, which would also
+        destroy the bytes that the peer has not read yet.
         """
         transport, leaving = self._transport, self._server.leaving
         assert transport is not None
@@ -648,14 +679,14 @@ class RobotClient(asyncio.Protocol):
         transport.resume_reading()
         self._timer = self._loop.call_later(seconds, transport.abort)
         leaving[self] = seconds
-        alike = [
-            client for client, time in leaving.items() if time == seconds
-        ]  # the refused do not cut off those who said CLOSE
+        # Count each kind separately, so that refused clients never cut off clients that
+        # sent CLOSE.
+        alike = [client for client, time in leaving.items() if time == seconds]
         if len(alike) > MAX_LEAVING:
             alike[0].shut()
 
     def refuse(self, reason: str) -> None:
-        """Say no, and why to the log; what it has begun ends."""
+        """Refuse the client, log the reason, and end its session if there is one."""
         self._server.refusals.log(
             logging.WARNING, "client %s refused: %s", self.peer, reason
         )
@@ -668,12 +699,13 @@ class RobotClient(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        with contextlib.suppress(OSError):  # it has been reset meanwhile
+        # The peer may have reset the connection meanwhile.
+        with contextlib.suppress(OSError):
             transport.write_eof()
         self._say_goodbye(REFUSED_LINGER_S)
 
     def shut(self) -> None:
-        """End it from the server's side."""
+        """End the connection from the server's side."""
         if self._connection is not None and not self._connection.is_over:
             self._connection.close("the simulator is closing")
         elif self._transport is not None:
@@ -685,7 +717,7 @@ class RobotClient(asyncio.Protocol):
             self._timer = None
 
     def _abort(self) -> None:
-        """End it whatever its state is, as when it had been cut."""
+        """End the connection in any state, as if it were cut."""
         self._stop_timer()
         if self._connection is not None:
             call_all_suppressing(

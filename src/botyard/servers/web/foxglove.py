@@ -1,6 +1,4 @@
-"""The WebSocket server of Foxglove's protocol: the generic pump with its limits and
-subprotocols.
-"""
+"""WebSocket server of the Foxglove protocol: the generic pump with its limits."""
 
 from __future__ import annotations
 
@@ -13,14 +11,15 @@ from botyard.servers.web.programguard import ProgramGuard
 from botyard.servers.web.webpump import WebSocketPump
 
 MAX_SENT: Final = 256 << 20
-"""Longest message that is sent, bytes: a large map."""
+"""Maximum length of a message to a client, bytes; a large map needs this much."""
 
 
 class FoxglovePump(WebSocketPump):
-    """The port of Foxglove."""
+    """WebSocket port of the Foxglove protocol."""
 
     longest_received = MAX_MESSAGE
     longest_sent = MAX_SENT
+    # Foxglove sessions drop old messages of slow clients themselves.
     bounds_output = True
     subprotocols = SUBPROTOCOLS
 

@@ -1,9 +1,8 @@
-"""HTTP servers in the simulator's event loop (uvicorn), between a socket and an ASGI
-application.
+"""HTTP servers in the simulator's event loop (uvicorn).
 
-What a peer sends is worked off in small pieces, and no piece before its budget allows
-it: a quarter of a megabyte that the system hands over at once may hold tens of
-thousands of messages. Who comes at all, and how long he may stay, the gate knows.
+Input of peers is processed in small pieces, each within the peer's budget: a quarter of
+a megabyte that the system delivers at once may hold tens of thousands of messages. The
+admission control (`HttpAdmission`) decides which peers connect and how long they stay.
 """
 
 from __future__ import annotations
@@ -34,27 +33,26 @@ from botyard.servers.sockets import has_unread, note_port, read_in_pieces
 from botyard.servers.throttledlog import ThrottledLogAdapter
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
-"""Time-out of open requests at shutdown, s."""
+"""Timeout of open requests at shutdown, s."""
 CHUNK: Final = 2048
-"""Bytes that are processed at a time: 340 of the smallest WebSocket messages (6 bytes),
-10 ms of work.
+"""Bytes to process at a time.
+
+This is 340 of the smallest WebSocket messages (6 bytes), which take 10 ms.
 """
 TURN_TIME_S: Final = 2e-3
 """Longest processing of one connection in an iteration of the event loop, s."""
 MAX_UNSENT: Final = 1024 * 1024
-"""Back-pressure: reading from a peer pauses while this many bytes of answers are
-unsent.
-"""
+"""Back-pressure: unsent bytes of answers at which reading from a peer pauses."""
 UNSENT_PAUSE: Final = 0.1
-"""Poll interval of such a peer, s."""
+"""Poll interval while a peer has too many unsent bytes, s."""
 MAX_FRAGMENTS: Final = 64
-"""Most fragments of a WebSocket message."""
+"""Maximum number of fragments of a WebSocket message."""
 BACKLOG: Final = 512
-"""Listen backlog."""
+"""Length of the system's queue of connections to accept."""
 SWEEP_INTERVAL_S: Final = 0.5
-"""Interval of checking deadlines, s."""
+"""Interval to check deadlines, s."""
 ACCEPT_PAUSE: Final = 1.0
-"""Delay before accepting again, s, when the system has no file descriptor left."""
+"""Delay before accepting again after the system ran out of file descriptors, s."""
 
 log = logging.getLogger("botyard.http")
 
@@ -64,27 +62,27 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class _QuietLog(ThrottledLogAdapter):
-    """What uvicorn logs of connections, in our log and at its rate; a client's wrong
-    text is no error of ours.
+    """Log of uvicorn's errors on connections, with a rate limit.
+
+    Malformed text from a client is a warning, because the server has no error.
     """
 
     @property
     def level(self) -> int:
-        """Lines below this are not made."""
+        """Level of the lines that uvicorn makes; it skips lines below."""
         return logging.ERROR
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Log an error, or count it."""
+        """Log an error, or count it if the rate limit is exceeded."""
         if isinstance(sys.exc_info()[1], UnicodeDecodeError):
             super().log(logging.WARNING, "a client is disconnected: %s", msg)
         elif level >= self.level:
-            super().log(level, msg, *args, **kwargs)  # uvicorn's own format
+            # The arguments are uvicorn's own format.
+            super().log(level, msg, *args, **kwargs)
 
 
 class _Valve:
-    """A transport whose reading two sides may pause: the protocol above it, and the
-    pieces that wait.
-    """
+    """Transport whose reading two sides may pause: the protocol, and queued chunks."""
 
     def __init__(
         self, transport: asyncio.Transport, resumed: Callable[[], None]
@@ -92,7 +90,7 @@ class _Valve:
         self._transport = transport
         self._resumed = resumed
         self.is_paused = False
-        """By the protocol above."""
+        """Whether the protocol has paused reading."""
 
     def pause_reading(self) -> None:
         self.is_paused = True
@@ -107,8 +105,9 @@ class _Valve:
 
 
 class _ChunkedReader:
-    """Mixed into a protocol of uvicorn: hands it what comes in pieces, as the caller's
-    budget allows.
+    """Mixin for a protocol of uvicorn that delivers input in chunks.
+
+    Each chunk is delivered when the caller's budget allows it.
     """
 
     caller: Caller
@@ -124,13 +123,13 @@ class _ChunkedReader:
         return self._valve
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Queue bytes, and process them if no timer does so later."""
         self._waiting += data
         if self._timer is None:
             self._feed()
 
     def _feed(self) -> None:
-        """Work off what waits, as much as may be now."""
+        """Process queued bytes within the budget."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -159,7 +158,8 @@ class _ChunkedReader:
             start = time.thread_time()
             super().data_received(piece)  # type: ignore[misc]
             self.caller.budget.spend(self._loop.time(), time.thread_time() - start)
-            if self._successor is not None:  # it is a WebSocket now
+            # The protocol is now a WebSocket, which takes over the remaining bytes.
+            if self._successor is not None:
                 if self._waiting:
                     self._successor.data_received(bytes(self._waiting))
                 return
@@ -176,7 +176,7 @@ class _ChunkedReader:
 
 
 class _Http(_ChunkedReader, H11Protocol):
-    """An HTTP connection."""
+    """HTTP connection."""
 
     def __init__(self, gate: HttpAdmission, quiet: _QuietLog, **options: Any) -> None:
         super().__init__(**options)
@@ -186,7 +186,7 @@ class _Http(_ChunkedReader, H11Protocol):
         self.app = self._serve
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A peer has come."""
+        """Register the peer with the admission control."""
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) else ""
         sock = transport.get_extra_info("socket")
@@ -203,24 +203,26 @@ class _Http(_ChunkedReader, H11Protocol):
         super().connection_made(self._begin(transport))  # type: ignore[arg-type]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has gone."""
+        """Remove the peer."""
         self._end()
         self._gate.goes(self.caller)
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """It is a WebSocket from now on."""
+        """Switch the connection to a WebSocket."""
         super().handle_websocket_upgrade(event)
         self._successor = self._socket.get_protocol()
 
     def on_response_complete(self) -> None:
-        """The next request may come, as soon as the peer has taken the answer."""
+        """Allow the next request after the peer has received the answer."""
+        # With unsent bytes the request is not over: its deadline still limits a slow
+        # reader.
         if not (self._socket.is_closing() or self._socket.get_write_buffer_size()):
             self.caller.ends(self._loop.time())
         super().on_response_complete()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; what that costs is booked."""
+        """Answer one request and charge its cost to the caller."""
         self.caller.begins(self._loop.time())
         await booked(self._application(scope, receive, send), self._book)
 
@@ -228,43 +230,44 @@ class _Http(_ChunkedReader, H11Protocol):
         self.caller.budget.spend(self._loop.time(), cost)
 
     def send_400_response(self, msg: str) -> None:
-        """What came was no HTTP."""
-        with contextlib.suppress(
-            h11.LocalProtocolError
-        ):  # an answer is under way already
+        """Refuse input that is not valid HTTP."""
+        # An answer may already be under way.
+        with contextlib.suppress(h11.LocalProtocolError):
             super().send_400_response(msg)
 
         self.caller.closes(self._loop.time())
 
 
 class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
-    """A WebSocket. What is done for it, its session books."""
+    """WebSocket connection; its session charges the cost of its work."""
 
     def __init__(
         self, caller: Caller, gate: HttpAdmission, quiet: _QuietLog, **options: Any
     ) -> None:
         super().__init__(**options)
-        # strangers can make it log, also where no command line has set logging up
+        # Peers can cause these log lines, even in programs that have not configured
+        # logging.
         self.logger = self.conn.logger = quiet  # type: ignore[assignment]
         self.caller = caller
         self._gate = gate
         self.app_state = {**self.app_state, "caller": caller}
 
     def connection_made(self, transport: Any) -> None:
-        """An HTTP connection becomes a WebSocket: the first message must come soon."""
+        """Take over an HTTP connection; its first message has a deadline."""
         self.caller.deadline = asyncio.get_running_loop().time() + REQUEST_TIME
         super().connection_made(
             self._begin(getattr(transport, "_transport", transport))  # type: ignore[arg-type]
         )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has gone."""
+        """Remove the peer."""
         self._end()
         self._gate.goes(self.caller)
         super().connection_lost(exc)
 
     def handle_cont(self, event: Any) -> None:
-        """A further part of a message."""
+        """Append a fragment to the current message, or abort if there are too many."""
+        # The size limit of a message does not bound empty fragments.
         if len(self.frames) >= MAX_FRAGMENTS:
             self._socket.abort()
             return
@@ -273,7 +276,7 @@ class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
 
 
 class _Uvicorn(uvicorn.Server):
-    """A server that leaves signals to the simulator."""
+    """Uvicorn server that leaves signals to the simulator."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -281,16 +284,16 @@ class _Uvicorn(uvicorn.Server):
 
 
 class HttpServer:
-    """Serves an ASGI application on a socket until it is closed.
+    """Server of an ASGI application on a listening socket, until it is closed.
 
     Parameters
     ----------
     app : ASGI application
-        What is served; the `state` of its requests holds the `Caller` as ``caller``.
+        Application to serve. The `state` of its requests holds the `Caller` as ``caller``.
     bound : socket.socket
-        It listens.
+        Listening socket.
     websockets : bool
-        Whether it takes WebSockets.
+        Whether to accept WebSockets.
     options : Any
         Further settings of uvicorn.
     """
@@ -304,6 +307,8 @@ class HttpServer:
         **options: Any,
     ) -> None:
         loop = asyncio.get_running_loop()
+        # uvicorn gets no sockets: `_take` accepts connections itself, at the rate that
+        # the admission control allows.
         self.gate = HttpAdmission(loop.time())
         self._bound = bound
         quiet = _QuietLog(log)
@@ -326,7 +331,7 @@ class HttpServer:
         self._sweeper = loop.create_task(self._sweep())
 
     async def _take(self) -> None:
-        """Take connections one after another, and none while that has cost too much."""
+        """Accept connections one by one, at most at the rate that is admitted."""
         loop = asyncio.get_running_loop()
         config, state = self._server.config, self._server.server_state
         if not config.loaded:
@@ -340,7 +345,8 @@ class HttpServer:
             try:
                 connected, _ = await loop.sock_accept(self._bound)
             except OSError as error:
-                # no files left, or a peer that has gone again
+                # Either the process has no file descriptors left, or the peer has
+                # disconnected.
                 log.debug("a connection was not taken: %s", error)
                 await asyncio.sleep(
                     0.0 if isinstance(error, ConnectionError) else ACCEPT_PAUSE
@@ -363,7 +369,7 @@ class HttpServer:
             self.gate.sweep(loop.time())
 
     async def close(self) -> None:
-        """Stop serving."""
+        """Stop serving and close all connections."""
         self._acceptor.cancel()
         self._bound.close()
         self._server.should_exit = True
@@ -374,20 +380,29 @@ class HttpServer:
 
 
 def listening(host: str, ports: Iterable[int], service: str) -> socket.socket:
-    """A socket that listens for a service on the first of these ports that is free; 0
-    is any free one.
+    """Return a socket that listens on the first free port of `ports`.
+
+    Parameters
+    ----------
+    host : str
+        Address to bind.
+    ports : iterable of int
+        Ports to try in order; 0 stands for any free port.
+    service : str
+        Name of the service in the list of used ports.
 
     Raises
     ------
     OSError
-        None is.
+        None of the ports is free.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     last = OSError("no port given")
     for number in ports:
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
-            # elsewhere it would let two servers share a port
+            # Reuse an address in TIME_WAIT after a restart. On Windows, the option
+            # would let two servers share a port.
             if os.name == "posix":
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind((host, number))

@@ -1,5 +1,6 @@
-"""Tells how the simulator fares over HTTP (`botyard.interfaces.metrics`), and in the
-log.
+"""Metrics and health over HTTP, and periodic timing in the log.
+
+See `botyard.interfaces.metrics` for the content.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ log = logging.getLogger("botyard.timing")
 
 
 class TimingLog:
-    """Logs how the simulation keeps up, every so many seconds (LOG-006).
+    """Periodic log of the simulation's timing (LOG-006).
 
     Parameters
     ----------
     robot_servers : RobotServers
         The running simulator.
     period : float
-        s of wall time.
+        Interval of wall time between two lines, s.
     """
 
     def __init__(self, robot_servers: RobotServers, period: float) -> None:
@@ -62,8 +63,14 @@ class TimingLog:
 def routes(
     robot_servers: RobotServers, more: Callable[[], dict[str, Any]] = dict
 ) -> list[Route]:
-    """``/metrics`` and ``/healthz``, for an application of Starlette; `more` is told
-    with the health.
+    """Return routes for ``/metrics`` and ``/healthz`` in a Starlette application.
+
+    Parameters
+    ----------
+    robot_servers : RobotServers
+        The running simulator.
+    more : callable, optional
+        Returns additional fields of the health document.
     """
 
     async def tell_metrics(_request: Request) -> Response:
@@ -88,8 +95,12 @@ def routes(
 def serve_metrics(
     robot_servers: RobotServers, host: str, port: int
 ) -> tuple[HttpServer, int]:
-    """Answer them on a port of their own, for simulators without the page; with the
-    port, which may have been chosen.
+    """Serve metrics on a port of their own, for simulators without the page.
+
+    Returns
+    -------
+    HttpServer, int
+        The server, and its port (the system may have chosen it).
 
     Raises
     ------

@@ -1,10 +1,10 @@
-"""The page's server: files, the map, uploads and a WebSocket for each viewer (Starlette
-and uvicorn in the simulator's event loop).
+"""Web server of the page: files, the map, uploads and a WebSocket for each viewer.
 
-Who may talk to it (reference webgui.md §6): the Host of every request must be this
-machine's, a page's Origin must be the served one, and the first message, like every
-upload, must bear the token of the run, which the address holds behind the # and no log
-ever sees. Until it is shown, a socket is a stranger's (see
+It runs Starlette and uvicorn in the simulator's event loop. Access control (reference
+webgui.md §6): the Host header of each request must name this machine, and a page's
+Origin must be this server. The first message of a WebSocket, and each upload, must
+present the token of the run. The address holds the token behind the #, so it appears in
+no log. Until a socket presents the token, it counts as a stranger (see
 `botyard.interfaces.http_admission`).
 """
 
@@ -63,19 +63,19 @@ from botyard.servers.web.staticfiles import StaticFiles
 FIRST_PORT: Final = 8100
 TRIED_PORTS: Final = 100
 MAX_UPLOAD: Final = 64 * 1024 * 1024
-"""Bytes of a map or world that a page sends."""
+"""Maximum size of an uploaded map or world, bytes."""
 FILE_PIECE: Final = 256 * 1024
-"""Bytes of a file that are read and sent at a time."""
+"""Size of the pieces in which files are read and sent, bytes."""
 MAX_UPLOADS: Final = 4
-"""Most concurrent uploads, at most one of each source address."""
+"""Maximum number of concurrent uploads, at most one for each source address."""
 UPLOAD_PAUSE: Final = 10.0
-"""Time-out of an upload that sends nothing, s."""
+"""Timeout of an upload that sends nothing, s."""
 MAX_NUMBER_DIGITS: Final = 12
-"""Digits of the number of a page that sends a file."""
+"""Maximum number of digits of a page's number in an upload."""
 REFUSALS: Final = (1.0, 5.0)
 """Token bucket of log lines about refused requests: sustained rate, 1/s, and burst."""
 BACKLOG_POLL_S: Final = 0.05
-"""Poll interval of a page that has not read its answers, s."""
+"""Poll interval while a page has not read its answers, s."""
 TICK_S: Final = 0.1
 """Tick interval of viewers, s of wall time."""
 
@@ -97,6 +97,7 @@ NOT_BUILT: Final = (
     "botyard has it. The robots can be reached all the same."
 )
 
+# The same text for both reasons, so that it reveals nothing about the token.
 NOT_YOURS: Final = "wrong token, or this page may only look on"
 
 log = logging.getLogger("botyard.page")
@@ -107,25 +108,24 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 def new_token() -> str:
-    """128 random bits as text."""
+    """Return 128 random bits as URL-safe text."""
     return secrets.token_urlsafe(16)
 
 
 class Guard:
-    """Lets only requests through that are meant for this server, and adds headers to
-    what goes out.
+    """ASGI middleware that refuses other sites' requests and sets security headers.
 
     Parameters
     ----------
     app : ASGI application
-        What is guarded.
+        Application behind the guard.
     hosts : set of str
-        Names under which the server may be asked for.
+        Host names that requests may use.
     any_address : bool
-        Any numeric address is good too: the server listens to other machines. Names
-        other than `hosts` are not, which stops rebinding.
+        Also accept any numeric address, because the server listens to other machines. Names
+        other than `hosts` stay refused, which prevents DNS rebinding.
     tokens : Tokens
-        Who shows one is no stranger.
+        A caller that presents one of these tokens is not a stranger.
     """
 
     def __init__(
@@ -138,6 +138,8 @@ class Guard:
         self._lines = TokenBucket(*REFUSALS, time.monotonic())
 
     def _is_good(self, host: str) -> bool:
+        # Remove the port; the colons of a bare IPv6 address in brackets are not a
+        # separator.
         name = (
             host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
         )
@@ -152,7 +154,7 @@ class Guard:
         return False
 
     def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> str:
-        """Why a request is refused; empty if it is not."""
+        """Return the reason to refuse a request; empty if it is accepted."""
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._is_good(host):
             return f'this server is not "{shown(host)}"'
@@ -164,11 +166,11 @@ class Guard:
     def _refusal_of_page(
         self, scope: Scope, headers: Mapping[bytes, bytes], origin: str
     ) -> str:
-        """Why a page of another origin is refused; empty if it is not."""
+        """Return the reason to refuse a page of another origin; empty if accepted."""
         return f'pages of "{shown(origin)}" may not talk to this server'
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Handle one request or WebSocket."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -213,27 +215,27 @@ class Guard:
 
 
 def bearer_token(authorization: str) -> str:
-    """The token of an Authorization header (RFC 6750, section 2.1); "" if it bears
-    none.
-    """
+    """Return the token of an Authorization header (RFC 6750, section 2.1), or ""."""
     kind, _, token = authorization.partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""
 
 
 class _Packing(GZipMiddleware):
-    """Packs what is sent, but for files that pages download: those of a run may be
-    large, and are packed already.
+    """Compression of responses, except of downloads.
+
+    Downloads of a run may be large, and their formats are compressed already.
     """
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve one request."""
+        """Handle one request."""
         is_file = scope["type"] == "http" and scope["path"].startswith("/file/")
         await (self.app if is_file else super().__call__)(scope, receive, send)
 
 
 class _Socket:
-    """One viewer's WebSocket: reads and writes are two tasks, and only the writer waits
-    for a slow network.
+    """WebSocket of one viewer.
+
+    Two tasks read and write, so that a slow network delays only the writer.
     """
 
     def __init__(self, server: PageServer, socket: WebSocket) -> None:
@@ -261,7 +263,7 @@ class _Socket:
         return self._caller.budget
 
     async def serve(self) -> None:
-        """Until one side ends it."""
+        """Serve the viewer until one side closes."""
         writer = self._loop.create_task(booked(self._write(), self._book))
         try:
             while True:
@@ -277,6 +279,8 @@ class _Socket:
                 self.viewer.receive_text(text, self._loop.time())
                 self.look()
                 if self.viewer.close_code is not None:
+                    # The writer still sends the close frame, but a viewer that does not
+                    # read cannot delay the end.
                     await asyncio.wait([writer], timeout=SHUTDOWN_TIMEOUT_S)
                     break
         finally:
@@ -287,13 +291,14 @@ class _Socket:
                 self._timer.cancel()
 
     async def _pay(self, writer: asyncio.Task[None]) -> None:
-        """Before a message is looked at: let others have their turn, until the work so
-        far is paid for and the answers are read.
+        """Wait until the viewer may send its next message.
+
+        It may when its work so far is within budget and its answers are read. Other
+        tasks run meanwhile.
         """
         await asyncio.sleep(0)
-        while wait := self.viewer.wait(
-            self._loop.time()
-        ):  # another one may have spent what came in meanwhile
+        # Check again after the sleep: other sockets of the viewer share its budget.
+        while wait := self.viewer.wait(self._loop.time()):
             await asyncio.sleep(wait)
 
         while (
@@ -307,7 +312,7 @@ class _Socket:
         self.viewer.budget.spend(self._loop.time(), cost)
 
     def tick(self, now: float) -> None:
-        """Wall time has passed."""
+        """Check the viewer's timeouts."""
         has_unread = self._has_unread or self._caller.has_unread
         if self.viewer.is_overdue(now, has_unread=has_unread) and not self._is_closing:
             self._is_closing = True
@@ -324,9 +329,9 @@ class _Socket:
                 began = time.perf_counter()
                 for text in self.viewer.texts_to_send():
                     await self._socket.send_text(text.decode())
-                    if (
-                        time.perf_counter() - began > TURN_TIME_S
-                    ):  # thousands may wait, and sending does not
+                    # Thousands of texts may be queued, and sending does not always
+                    # yield to the event loop.
+                    if time.perf_counter() - began > TURN_TIME_S:
                         await asyncio.sleep(self.viewer.wait(self._loop.time()))
                         began = time.perf_counter()
 
@@ -337,12 +342,14 @@ class _Socket:
                     )
                     return
         except (WebSocketDisconnect, RuntimeError, OSError):
-            return  # the reader notices too
+            # The reader detects the disconnect as well and cleans up.
+            return
 
     async def _send_frame(self) -> None:
         source = self._server.desk.source_of(self.viewer)
         now = self._loop.time()
         due = self.viewer.wants_frame_at(now)
+        # A viewer that changes its source has no frame from the new one yet.
         if source is not self._source:
             self._source, self._drawn = source, -1
         if due is None or source.number == self._drawn:
@@ -366,9 +373,7 @@ class _Socket:
         await self._socket.send_bytes(frame)
 
     def look(self) -> None:
-        """Something has happened to the viewer: let the writer see whether there is
-        something to send.
-        """
+        """Wake the writer if there is something to send to the viewer."""
         viewer = self.viewer
         source = self._server.desk.source_of(viewer)
         is_new = source is not self._source or source.number != self._drawn
@@ -377,22 +382,22 @@ class _Socket:
 
 
 class PageServer:
-    """Serves the page.
+    """Web server of the page.
 
     Parameters
     ----------
     robot_servers : RobotServers
         The running simulator.
     desk : PageRequests
-        Carries out what viewers ask for.
+        Handler of the viewers' requests.
     source : ViewSource
-        Makes what they see.
+        Encoder of the frames that viewers see.
     tokens : Tokens
-        Who is admitted.
+        Tokens that grant access.
     static : Path
         Folder of the built page.
     hosts : iterable of str
-        More names under which the server may be asked for.
+        Additional host names that requests may use.
     """
 
     def __init__(
@@ -417,7 +422,7 @@ class PageServer:
         self._ticker: asyncio.Task[None] | None = None
         self._handler: PageLog | None = None
         self._uploading: set[str] = set()
-        self._desk_fence = ErrorBarrier(log, "the page's desk")
+        self._desk_fence = ErrorBarrier(log, "requests of the page")
         self._packed = ("", b"")
         self._packing = asyncio.Lock()
 
@@ -425,12 +430,12 @@ class PageServer:
 
     @property
     def gate(self) -> HttpAdmission:
-        """Who is there."""
+        """Admission control of the server: its peers and their limits."""
         assert self._server is not None
         return self._server.gate
 
     async def listen(self, host: str, port: int | None) -> None:
-        """Begin to serve on `port`; None: on 8100, or the next port that is free.
+        """Start to serve on `port`; None: on 8100 or the next free port.
 
         Raises
         ------
@@ -460,7 +465,7 @@ class PageServer:
         hub.watch(self._changed)
 
     async def close(self) -> None:
-        """Say goodbye to all viewers and end; `listen` may begin anew."""
+        """Close all viewers and stop serving; `listen` can start the server again."""
         self.hub.unwatch(self._changed)
         if self._handler is not None:
             logging.getLogger("botyard").removeHandler(self._handler)
@@ -476,8 +481,9 @@ class PageServer:
             await asyncio.gather(self._ticker, return_exceptions=True)
 
     def url(self, token: str | None = None) -> str:
-        """Address of the page, with the token behind the #."""
+        """Return the address of the page, with the token behind the #."""
         host, port = self.address
+        # A browser cannot open the wildcard address, so name the loopback address.
         name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(
             host, f"[{host}]" if ":" in host else host
         )
@@ -523,22 +529,27 @@ class PageServer:
                 Route("/", lambda _: Response(NOT_BUILT, media_type="text/html"))
             )
 
+        # Level 3: higher levels cost more CPU time than the saved bytes are worth on
+        # loopback.
         app = Starlette(routes=served)
         app.add_middleware(_Packing, minimum_size=2000, compresslevel=3)
         return app
 
     async def _map(self, request: Request) -> Response:
-        """The present map. It is encoded and packed once, in a thread: for a large one
-        that takes longer than a step.
+        """Return the current map.
+
+        A thread encodes and compresses the map, once: for a large map this takes longer
+        than a step.
         """
         name, _, suffix = request.path_params["name"].rpartition(".")
         scene = self.desk.scene_of(name) if suffix == "bin" else None
         if scene is None:
-            return PlainTextResponse("this map is not the present one", 404)
+            return PlainTextResponse("this is not the current map", 404)
 
         async def beside(job: Callable[[], bytes]) -> bytes:
             return await asyncio.wrap_future(self.desk.maps.beside(job))
 
+        # The lock lets concurrent requests share one encoding.
         async with self._packing:
             if self._packed[0] != name:
                 self._packed = (
@@ -555,13 +566,13 @@ class PageServer:
         return Response(data, media_type="application/octet-stream", headers=headers)
 
     async def _upload(self, request: Request) -> Response:
-        """A map or world dropped onto the page: `POST /upload?name=…` with the token."""
+        """Load an uploaded map or world: `POST /upload?name=…` with the token."""
         if not self._may_steer(request):
             return PlainTextResponse(NOT_YOURS, 401)
         source = request.state.caller.source
         if source in self._uploading or len(self._uploading) >= MAX_UPLOADS:
             return PlainTextResponse(
-                "another map is just being sent; try again when it is there", 409
+                "another upload is in progress; try again when it is complete", 409
             )
 
         self._uploading.add(source)
@@ -569,6 +580,8 @@ class PageServer:
             data = await _received(request)
             if data is None:
                 return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
+            # Keep only the last component, so that a name never leads to another
+            # folder.
             name = (
                 Path(request.query_params.get("name", "map").replace("\\", "/")).name
                 or "map"
@@ -584,9 +597,12 @@ class PageServer:
             await asyncio.wrap_future(self.desk.load_file(name, data, source, page))
             self.desk.changed()
         except TimeoutError:
-            return PlainTextResponse(f"nothing came for {UPLOAD_PAUSE:g} s", 408)
+            return PlainTextResponse(
+                f"the upload sent nothing for {UPLOAD_PAUSE:g} s", 408
+            )
         except ClientDisconnect:
-            return PlainTextResponse("", 400)  # nobody is there to read it
+            # The client is gone and reads no answer.
+            return PlainTextResponse("", 400)
         except BotyardError as error:
             return PlainTextResponse(str(error), 422)
         finally:
@@ -601,7 +617,10 @@ class PageServer:
         )
 
     async def _scenario(self, request: Request) -> Response:
-        """The world as it is now, to be run again: `GET /scenario.zip` with the token."""
+        """Return the current world as a scenario:
+
+        `GET /scenario.zip` with the token.
+        """
         if not self._may_steer(request):
             return PlainTextResponse(NOT_YOURS, 401)
         world = self.hub.sim.world()
@@ -611,8 +630,10 @@ class PageServer:
         return Response(data, media_type="application/zip")
 
     async def _file(self, request: Request) -> Response:
-        """A file that a page has asked for by its WebSocket, where it has shown the
-        token: the browser saves it while it comes.
+        """Return a file that a page requested through its WebSocket.
+
+        The ticket in the address proves that the page presented the token. A plain HTTP
+        download lets the browser save the file as it arrives.
         """
         path = self.desk.file_of(request.path_params["ticket"])
         loop = asyncio.get_running_loop()
@@ -627,7 +648,7 @@ class PageServer:
 
         if path is None or file is None:
             return PlainTextResponse(
-                "this address is not good any more: download the file once more on the page",
+                "this address has expired: download the file again on the page",
                 404,
             )
 
@@ -642,7 +663,8 @@ class PageServer:
         }
 
         async def pieces() -> AsyncIterator[bytes]:
-            left = size  # no more than was announced
+            # A recording may still grow: send no more than content-length announced.
+            left = size
             with file:
                 while left and (
                     piece := await loop.run_in_executor(
@@ -660,7 +682,8 @@ class PageServer:
         try:
             await socket.accept()
         except (RuntimeError, OSError, WebSocketDisconnect):
-            return  # it has gone already
+            # The client has disconnected already.
+            return
 
         one = _Socket(self, socket)
         self._sockets.add(one)
@@ -672,12 +695,14 @@ class PageServer:
 
 
 async def _received(request: Request) -> bytes | None:
-    """The body of a request; None: it is more than `MAX_UPLOAD`, and not kept.
+    """Return the body of a request; None if it is longer than `MAX_UPLOAD`.
 
     Raises
     ------
-    TimeoutError, ClientDisconnect
-        Nothing more comes.
+    TimeoutError
+        No bytes arrive for `UPLOAD_PAUSE`.
+    ClientDisconnect
+        The client disconnects.
     """
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > MAX_UPLOAD:
@@ -688,6 +713,8 @@ async def _received(request: Request) -> bytes | None:
         async with asyncio.timeout(UPLOAD_PAUSE):
             part = await anext(parts, None)
         if part is None:
+            # Count the bytes too: a client may announce less, or nothing, and send
+            # more.
             return bytes(data)
         if len(data) + len(part) > MAX_UPLOAD:
             return None
@@ -695,7 +722,7 @@ async def _received(request: Request) -> bytes | None:
 
 
 def _bind(host: str, port: int | None) -> socket.socket:
-    """A socket that listens on a port, or on the first free one from 8100 on."""
+    """Return a socket that listens on a port, or on the first free one from 8100."""
     try:
         return listening(
             host,

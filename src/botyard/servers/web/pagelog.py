@@ -1,4 +1,4 @@
-"""Takes lines of the log, whatever thread they come from, to the page."""
+"""Log handler that passes lines from any thread to the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from botyard.servers.handover import Handover
 
 
 class PageLog(logging.Handler):
-    """Takes lines of the log to the page; may be called in any thread."""
+    """Log handler that passes lines to the page; safe to use in any thread."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, take: Callable[[LogEntry], None]
@@ -24,8 +24,9 @@ class PageLog(logging.Handler):
         self._take = take
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand a line over to the event loop."""
+        """Pass a line to the event loop."""
         robot = getattr(record, "robot", "")
+        # The page shows the robot in a column of its own.
         text = (
             record.getMessage().removeprefix(f"{robot}: ")
             if robot

@@ -1,11 +1,11 @@
-"""A WebSocket server for robot programs and pages of other servers, and who may come to
-it.
+"""Access control of WebSocket servers for robot programs and other pages.
 
 A page in a browser sends its origin. Pages of this machine's web servers and pages of
-the served host may come; those of other sites only with a token, or any site that
-somebody looks at could drive the robots. With a token, everybody must show it: in the
-address (``ws://host:port/?token=…``) or as ``Authorization: Bearer``. ``null``, the
-origin of files, is what any site can pretend to be.
+the served host have access. Pages of other sites need a token: otherwise any site that
+a user visits could drive the robots. If a token is set, all clients must present it,
+either in the address (``ws://host:port/?token=…``) or as ``Authorization: Bearer``. The
+origin ``null``, which browsers send for files, proves nothing, because any site can
+produce it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from botyard.servers.addresses import is_loopback
 from botyard.servers.web.page import Guard, bearer_token
 
 MAX_FIELDS: Final = 16
-"""Most fields of the query in an address."""
+"""Maximum number of fields in the query of an address."""
 
 
 class ProgramGuard(Guard):
-    """Lets in programs, pages of this machine, and whoever shows the token.
+    """Guard that admits programs, local pages, and clients with the token.
 
     Parameters
     ----------
     app, hosts, any_address
         See `Guard`.
     token : str
-        The token; empty: none is needed.
+        Required token; empty: none is required.
     option : str
-        The option that sets it, for what is logged.
+        Command-line option that sets the token, for log lines.
     """
 
     def __init__(
@@ -65,7 +65,8 @@ class ProgramGuard(Guard):
         self, scope: MutableMapping[str, Any], headers: Mapping[bytes, bytes]
     ) -> bool:
         said = bearer_token(headers.get(b"authorization", b"").decode("latin-1"))
-        with contextlib.suppress(ValueError):  # too many fields
+        # More fields than MAX_FIELDS raise ValueError.
+        with contextlib.suppress(ValueError):
             query = parse_qs(
                 scope.get("query_string", b"").decode("latin-1"),
                 max_num_fields=MAX_FIELDS,
@@ -76,7 +77,7 @@ class ProgramGuard(Guard):
 
 
 def _is_local(origin: str) -> bool:
-    """Whether a page was served by this machine."""
+    """Return whether the page at `origin` was served by this machine."""
     try:
         host = urlsplit(origin).hostname or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""The WebSocket server of rosbridge: the generic pump with rosbridge's limits."""
+"""WebSocket server of rosbridge: the generic pump with rosbridge's limits."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from botyard.servers.web.programguard import ProgramGuard
 from botyard.servers.web.webpump import WebSocketPump
 
 MAX_SENT: Final = 256 << 20
-"""Longest message that is sent, bytes: a large map in JSON."""
+"""Maximum length of a message to a client, bytes.
+
+A large map in JSON needs this much.
+"""
 
 
 class RosbridgePump(WebSocketPump):
-    """The port of rosbridge."""
+    """WebSocket port of rosbridge."""
 
     longest_received = MAX_FRAME
     longest_sent = MAX_SENT
+    # Rosbridge sessions drop old messages of slow clients themselves.
     bounds_output = True
 
     def _guarded(self, app: Any, hosts: set[str], any_address: bool) -> Guard:

@@ -1,8 +1,8 @@
-"""The built page as HTTP answers, kept in memory and packed once: strangers ask for it
-too, and may not cost more than they must.
+"""The built page as HTTP answers, kept in memory and compressed once.
 
-Only files that were in the folder when it was looked at are served, by the names that
-they have there; no request ever becomes a path.
+Peers without a token also request these files, so an answer has to be cheap. Only files
+found by the scan of the folder are served, under their names there. No request is ever
+turned into a path.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from starlette.responses import PlainTextResponse, Response
 
 INDEX: Final = "index.html"
 MIN_COMPRESSED: Final = 2000
-"""Shortest file that is compressed, bytes."""
+"""Minimum size of a file to compress, bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A file as it is sent."""
+    """A file in the forms in which it is sent."""
 
     plain: bytes
     packed: bytes
@@ -34,12 +34,12 @@ class _Kept:
 
 
 class StaticFiles:
-    """Answers requests for the files of a folder.
+    """HTTP handler for the files of a folder.
 
     Parameters
     ----------
     folder : Path
-        The built page; it is looked at again when its index has changed.
+        The built page. The folder is scanned again when its index changes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,7 +49,7 @@ class StaticFiles:
         self._kept: dict[str, _Kept] = {}
 
     async def answer(self, request: Request) -> Response:
-        """One request: the file, "not changed", or that there is none."""
+        """Answer a request: with the file, "not modified", or "not found"."""
         self._look()
         name = request.path_params.get("path", "") or INDEX
         kept = self._find(name)
@@ -68,11 +68,11 @@ class StaticFiles:
         return Response(body, media_type=kept.kind, headers=headers)
 
     def _look(self) -> None:
-        """See which files there are, if there is another page."""
+        """Scan the folder if the page has changed."""
         try:
             about = (self._folder / INDEX).stat()
         except OSError:
-            # just being built: the old one is still kept
+            # A build is in progress; the previous page stays in memory.
             return
 
         now = (about.st_mtime_ns, about.st_size)
@@ -95,8 +95,8 @@ class StaticFiles:
             packed = gzip.compress(data, 6) if len(data) >= MIN_COMPRESSED else b""
             kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
             tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-            # names with a hash in them never change, the others are asked for every
-            # time
+            # Names under assets/ contain a hash of their content, so they never change.
+            # Other files are validated with their ETag each time.
             lasting = (
                 "public, max-age=31536000, immutable"
                 if name.startswith("assets/")

@@ -1,8 +1,8 @@
-"""Carries the sans-I/O sessions of an interface over WebSockets, and its answers over
-HTTP (`botyard.interfaces.interface`).
+"""WebSocket and HTTP transports for the sans-I/O sessions of an interface.
 
-The server is that of the page (`botyard.servers.web.http`), with its limits for
-sockets, time and work; pages of other sites are refused.
+See `botyard.interfaces.interface`. The server is the one of the page
+(`botyard.servers.web.http`), with the same limits on sockets, time and work. Pages of
+other sites are refused.
 """
 
 from __future__ import annotations
@@ -32,36 +32,38 @@ from botyard.servers.web.http import HttpServer, listening
 from botyard.servers.web.page import Guard
 
 MAX_BODY: Final = 1 << 20
-"""Longest content of a request, bytes."""
+"""Maximum length of a request's body, bytes."""
 MAX_MESSAGE: Final = 1 << 16
-"""Longest message of a WebSocket, bytes."""
+"""Maximum length of a WebSocket message, bytes."""
 MAX_REPLIES: Final = 1000
-"""Most messages that are sent in one iteration of the event loop."""
+"""Maximum number of messages to send in one iteration of the event loop."""
 MAX_ANSWER: Final = 16 << 20
-"""Longest content of an answer to an HTTP request, bytes."""
+"""Maximum length of an HTTP answer's body, bytes."""
 WRONG_PROTOCOL: Final = 1002
-"""A WebSocket's closing status: protocol error; before it was accepted, a client sees
-HTTP's 403.
+"""WebSocket close code: protocol error (RFC 6455, section 7.4.1).
+
+Before the handshake is accepted, a client sees HTTP status 403 instead.
 """
 TOO_MANY: Final = 1013
-"""A WebSocket's closing status: try again later (RFC 6455, registry of close codes)."""
+"""WebSocket close code: try again later (RFC 6455, registry of close codes)."""
 
 
 def message_of(session: Session) -> bytes | str:
-    """The next message that a session has to send: bytes, or a text whatever
-    `Interface.text` says.
+    """Return the next message of a session: bytes, or a string for a text message.
+
+    A string is sent as text whatever `Interface.text` says. Empty: there is no message.
 
     Raises
     ------
     TypeError
-        It says something else.
+        The session returns another type.
     """
     found: object = session.data_to_send()
     return found if isinstance(found, str) else as_bytes(found)
 
 
 class _WebPump(Pump):
-    """A port of an HTTP server."""
+    """Port of an HTTP server."""
 
     _server: HttpServer | None = None
 
@@ -76,7 +78,7 @@ class _WebPump(Pump):
         return address
 
     def _guarded(self, app: Any, hosts: set[str], any_address: bool) -> Guard:
-        """The application behind what checks who asks."""
+        """Return the application behind a guard that checks its callers."""
         return Guard(app, hosts, any_address, Tokens(""))
 
     async def _close(self) -> None:
@@ -86,7 +88,7 @@ class _WebPump(Pump):
 
 
 class HttpPump(_WebPump):
-    """A port for HTTP requests, and one for all who ask."""
+    """Port for HTTP requests, all answered by one object."""
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
         self._requests: Requests = self.answerer("HTTP")
@@ -104,7 +106,8 @@ class HttpPump(_WebPump):
                 if len(body) > MAX_BODY:
                     return PlainTextResponse(f"expected at most {MAX_BODY} bytes", 413)
         except ClientDisconnect:
-            return PlainTextResponse("", 400)  # nobody is there to read it
+            # The client is gone and reads no answer.
+            return PlainTextResponse("", 400)
 
         asked = Request(
             request.method, request.url.path, dict(request.query_params), body
@@ -124,6 +127,7 @@ class HttpPump(_WebPump):
                 f"answer: expected at most {MAX_ANSWER} bytes, found {len(found.body)}"
             )
 
+        # 1xx are interim answers, which an application cannot send here.
         if not 200 <= found.status <= 599:
             raise ValueError(
                 f"answer: expected a status from 200 to 599, found {found.status}"
@@ -133,18 +137,18 @@ class HttpPump(_WebPump):
 
 
 class WebSocketPump(_WebPump):
-    """A port for WebSockets, and a session for each client.
+    """Port for WebSockets, with a session for each client.
 
     Attributes
     ----------
     longest_received, longest_sent : int
-        Longest messages of a client, and of its session, bytes.
+        Maximum lengths of a client's and of a session's messages, bytes.
     bounds_output : bool
-        Sessions bound what waits for their clients themselves: they are told what a
-        client has sent also while it does not read.
+        Whether sessions bound their own backlog of output. They then also receive messages
+        of a client that does not read.
     subprotocols : tuple of str
-        Subprotocols, the best one first: a client must propose one of them (RFC 6455,
-        section 4.2.2). Empty: there is none.
+        Subprotocols in order of preference. A client must propose one of them (RFC 6455,
+        section 4.2.2). Empty: no subprotocol is required.
     """
 
     longest_received = MAX_MESSAGE
@@ -172,7 +176,7 @@ class WebSocketPump(_WebPump):
                     "refused: expected a client of "
                     f"{' or '.join(self.subprotocols)}, found {shown(', '.join(offered), 100)}"
                 )
-                await socket.close(WRONG_PROTOCOL, "the subprotocol is not known")
+                await socket.close(WRONG_PROTOCOL, "unknown subprotocol")
                 return
 
             await socket.accept(subprotocol=chosen)
@@ -189,12 +193,14 @@ class WebSocketPump(_WebPump):
             finally:
                 one.left()
         except (RuntimeError, OSError, WebSocketDisconnect):
-            return  # it has gone
+            # The client has disconnected.
+            return
 
 
 class _Socket:
-    """One client: reading and writing are two tasks; while it does not read what it was
-    sent, nothing is read from it.
+    """One client, with a task that reads and a task that writes.
+
+    While the client does not read its messages, nothing is read from it.
     """
 
     def __init__(self, pump: WebSocketPump, socket: WebSocket, source: str) -> None:
@@ -222,7 +228,7 @@ class _Socket:
         self.cut()
 
     async def serve(self) -> None:
-        """Until one side ends it."""
+        """Serve the client until one side closes."""
         tasks = [
             self._loop.create_task(work)
             for work in (self._read(), self._write(), self._ended.wait())
@@ -239,13 +245,13 @@ class _Socket:
             await self._socket.close()
 
     def left(self) -> None:
-        """Nothing of it is left."""
+        """Release the session of a client that has left."""
         session, self._session = self._session, None
         self._pump.over(self, session)
 
     @property
     def _is_over(self) -> bool:
-        """Whether its session wants nothing more."""
+        """Whether the session is closed."""
         session = self._session
         return session is None or self._fence.call(
             lambda: bool(session.is_closed), otherwise=True
@@ -259,6 +265,8 @@ class _Socket:
             data = message.get("bytes")
             if data is None:
                 data = (message.get("text") or "").encode()
+            # `receive` returns without a pause while messages are queued; let other
+            # tasks run.
             await asyncio.sleep(0)
             await self._afford()
             if not self._pump.bounds_output:
@@ -267,13 +275,14 @@ class _Socket:
                 self._do(self._session.receive_data, data, self._loop.time())
 
     async def _afford(self) -> None:
-        """Wait until there is time for its work."""
+        """Wait until the client's budget has time for its work."""
         while wait := self._caller.budget.wait(self._loop.time()):
             await asyncio.sleep(wait)
-            self._busy_since = self._loop.time()  # it waits for us
+            # The server causes this delay, so the client does not count as stuck.
+            self._busy_since = self._loop.time()
 
     def _do(self, act: Callable[..., object], *args: object) -> None:
-        """Let the session do something, at its own cost, and see what there is to send."""
+        """Call the session, charge the time to the client, and wake the writer."""
         began = time.thread_time()
         self._fence.run(act, *args)
         self._caller.budget.spend(self._loop.time(), time.thread_time() - began)
@@ -282,7 +291,7 @@ class _Socket:
         self._wake.set()
 
     def stepped(self, now: float) -> None:
-        """A step is done."""
+        """Notify the session of a step, or disconnect a client that does not read."""
         if self._session is None or self._is_over:
             return
         if self._idle.is_set():
@@ -308,7 +317,7 @@ class _Socket:
                 return
 
     async def _send_some(self, session: Session) -> bool:
-        """Send what there is, as far as there is time for it; False: it was cut off."""
+        """Send messages while the budget allows; return False after a disconnect."""
         for _ in range(MAX_REPLIES):
             began = time.thread_time()
             nothing: bytes | str = b""
@@ -320,8 +329,8 @@ class _Socket:
 
             if len(data) > self._pump.longest_sent:
                 self._cut_off(
-                    f"a message of {len(data)} bytes is for it, and at most "
-                    f"{self._pump.longest_sent} are sent"
+                    f"its message has {len(data)} bytes, at most "
+                    f"{self._pump.longest_sent} are allowed"
                 )
                 return False
 
@@ -332,7 +341,8 @@ class _Socket:
             else:
                 await self._socket.send_bytes(data)
 
-            self._busy_since = self._loop.time()  # it reads, however slowly
+            # The client reads, however slowly, so it does not count as stuck.
+            self._busy_since = self._loop.time()
 
         self._wake.set()
         await asyncio.sleep(0)
