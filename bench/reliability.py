@@ -1380,7 +1380,7 @@ def _map_deleted() -> str:
                 c.update()
             answer, n = c.map_changes[0].loaded, _count(c, 1.0)
             return (
-                f"answer {answer} (2: not loaded, the old one stays), {n} "
+                f"answer {answer} (2: not loaded, the current one stays), {n} "
                 f"reports in the next second; exceptions {sim.faults()}"
             )
 

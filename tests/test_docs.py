@@ -360,7 +360,7 @@ def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
         assert simulating != pid
         os.kill(simulating, signal.SIGKILL)
         end = time.monotonic() + PATIENCE
-        while "started again after a crash" not in (tmp_path / "lab.log").read_text():
+        while "restarted after a crash" not in (tmp_path / "lab.log").read_text():
             assert time.monotonic() < end
             time.sleep(0.1)
 

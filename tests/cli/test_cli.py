@@ -281,15 +281,15 @@ def test_a_taken_port_with_the_originals_habits(
     [
         (
             "-r p3dx --gui-port {port} -p {port}",
-            "(robot p3dx|the page) of this simulator has that port",
+            "(robot p3dx|the page) of this simulator uses this port",
         ),
         (
             "-R p3dx --metrics-port {port} -p {port}",
-            "(robot p3dx factory|the metrics) of this simulator has that port",
+            "(robot p3dx factory|the metrics) of this simulator uses this port",
         ),
         (
             "--rosbridge {port} --foxglove {port} -p {other}",
-            "interface rosbridge of this simulator has that port",
+            "interface rosbridge of this simulator uses this port",
         ),
         (
             "--ros-master embedded:{port} --rosbridge {port} -p {other}",
@@ -297,7 +297,7 @@ def test_a_taken_port_with_the_originals_habits(
         ),
         (
             "--gui-port {port} --ros-master embedded:{port} -p {other}",
-            "(the ROS master|the page) of this simulator has that port",
+            "(the ROS master|the page) of this simulator uses this port",
         ),
     ],
 )

@@ -184,16 +184,13 @@ def test_robots_are_where_they_were(tmp_path: Path) -> None:
                 (bob[0], bob[1], math.degrees(bob[2])), abs=1e-3
             )
 
-        assert "started again after a crash" in (tmp_path / "a.log").read_text()
+        assert "restarted after a crash" in (tmp_path / "a.log").read_text()
         assert (tmp_path / "a.log-crash").exists()
         s.process.terminate()
         assert s.process.wait(PATIENCE) == 0
         assert not saved.exists(), "ended on purpose: nothing is to be brought back"
         assert s.process.stderr is not None
-        assert (
-            "the simulator has died (Killed): it is started again"
-            in s.process.stderr.read()
-        )
+        assert "the simulator died (Killed): restarting it" in s.process.stderr.read()
 
 
 @pytest.mark.peer
@@ -218,7 +215,7 @@ def test_a_command_that_ends_it_as_a_crash(tmp_path: Path) -> None:
             assert s.process.wait(PATIENCE) == 236
 
         assert s.process.stderr is not None
-        assert s.process.stderr.read().count("it is started again") == 1
+        assert s.process.stderr.read().count("restarting it") == 1
 
 
 @pytest.mark.peer
@@ -244,7 +241,7 @@ def test_it_is_not_started_again_when_nobody_wants_that(tmp_path: Path) -> None:
             "as a fatal signal leaves it"
         )
         assert s.process.stderr is not None
-        assert "it is started again" not in s.process.stderr.read()
+        assert "restarting it" not in s.process.stderr.read()
 
 
 @pytest.mark.peer
@@ -290,8 +287,7 @@ def test_it_is_not_tried_for_ever(
     assert "--restarting-after-crash" not in runs[0]
     assert all(r[-1] == "--restarting-after-crash" for r in runs[1:])
     assert (
-        "Segmentation fault), too often: it is not started again"
-        in capsys.readouterr().err
+        "Segmentation fault) too often: no further restart" in capsys.readouterr().err
     )
     assert not state.exists()
 
@@ -335,7 +331,7 @@ def test_no_place_for_the_state(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert (
         code,
-        "cannot be kept in /nowhere/state: No such file or directory" in err,
+        "restarts after a crash in /nowhere/state: No such file or directory" in err,
     ) == (254, True)
 
 
@@ -426,7 +422,7 @@ def test_a_disk_that_cannot_be_written_costs_the_state_only(tmp_path: Path) -> N
             wait(
                 lambda: (
                     robot.update()
-                    and "after a crash nothing can be brought back" in file.read_text()
+                    and "no restart after a crash is possible" in file.read_text()
                 )
             )
             put(robot, 2000, 0, 0)
@@ -470,7 +466,7 @@ def test_a_fault_without_a_state_has_the_status_of_a_crash(
         supervisor, "_state_path", lambda stack, log_file, state_file: tmp_path / "none"
     )
     assert supervisor.supervise(["--nomap"], log, None, tmp_path) == 236
-    assert "the simulator has died (Segmentation fault)" in capsys.readouterr().err
+    assert "the simulator died (Segmentation fault)" in capsys.readouterr().err
     assert (tmp_path / "a.log-crash").read_text() == "before"
     monkeypatch.setattr(
         supervisor._Worker, "run", lambda self, command, folder: -signal.SIGTERM

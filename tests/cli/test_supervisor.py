@@ -42,7 +42,7 @@ def test_files_in_the_working_folder_are_no_modules(tmp_path: Path) -> None:
     code = f"{START} become_supervisor([], None, '/dev/null/x', Path.cwd())"
     done = _run(code, tmp_path)
     assert (
-        "botyard: error: the state for a restart after a crash cannot be kept in /dev/null/x"
+        "botyard: error: cannot write the state file for restarts after a crash in /dev/null/x"
         in done.stderr
     )
     assert "a file of the user" not in done.stderr

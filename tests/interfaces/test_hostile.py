@@ -225,7 +225,7 @@ def test_what_answers_all_and_cannot_be_made_leaves_no_port_open(
 
         with pytest.raises(
             WorldError,
-            match=r"interface strange: cannot be started: KeyError\('nothing'\)",
+            match=r"interface strange: cannot start: KeyError\('nothing'\)",
         ):
             await pump.start("127.0.0.1", port)
 
@@ -267,7 +267,7 @@ def test_a_port_in_use_is_told_in_its_name(carrier: Carrier) -> None:
         async with carried(interface(Echo, carrier)) as (parts, pump):
             what = interface(Echo, carrier)
             other = pump_of(what, {}, parts.hub, parts.control)
-            holder = "interface strange of this simulator has that port"
+            holder = "interface strange of this simulator uses this port"
             with pytest.raises(
                 PortError,
                 match=rf"interface strange: cannot listen on port \d+ of 127.0.0.1: {holder}",
@@ -416,7 +416,7 @@ def test_a_message_beyond_measure_is_not_sent_to_a_websocket(
 
     asyncio.run(main())
     assert (
-        "strange: client 127.0.0.1 is cut off: its message has 1048577 bytes"
+        "strange: client 127.0.0.1 disconnected: its message has 1048577 bytes"
         in caplog.text
     )
 

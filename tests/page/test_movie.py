@@ -61,7 +61,7 @@ def test_a_part_of_the_time_line_is_saved(
         one.tab.get_by_role("progressbar", name="Movie").wait_for()
         one.until("__sim.session.stats.drawn > 0.3")
         one.button("Give the movie up").click()
-        one.tab.get_by_text("the movie was given up").wait_for()
+        one.tab.get_by_text("the movie was cancelled").wait_for()
         wait(
             lambda: simulator.do(lambda: simulator.desk.control.filmer.present is None),
             PATIENCE,

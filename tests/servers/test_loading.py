@@ -177,7 +177,7 @@ def test_a_broken_map_is_told_as_before(
     ):
         control(ann, Ctrl.LOAD_MAP, "bad.map")
         assert changed(ann) == ("bad.map", 2)
-        told = 'map "bad.map" was not loaded, the old one stays: '
+        told = 'map "bad.map" was not loaded, the current map stays: '
         assert any(
             told in line and f"{folder}/bad.map:2: " in line for line in caplog.messages
         )

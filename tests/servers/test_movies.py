@@ -132,7 +132,7 @@ def test_it_is_given_up(run: Running) -> None:
         run.ask()
     wait(lambda: run.present().part > movies._LOOKED_UP, PATIENCE)
     run.running.call(lambda: run.running.control.do(CALLER, CancelMovie()))
-    with pytest.raises(WorldError, match="given up"):
+    with pytest.raises(WorldError, match="cancelled"):
         asked.result(PATIENCE)
     assert list(Path.cwd().iterdir()) == [] and run.present() is None
     assert run.ask(format="png").result(PATIENCE).is_file()
@@ -141,7 +141,7 @@ def test_it_is_given_up(run: Running) -> None:
 def test_what_it_may_cost(run: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     for wish, why in (
         ({"speed": 0.01, "fps": 50.0}, "at most 3000 frames"),
-        ({"begin": 7.0, "end": 8.0}, "there are moments from 0.0 s to 6.0 s"),
+        ({"begin": 7.0, "end": 8.0}, "the history holds 0.0 s to 6.0 s only"),
     ):
         with pytest.raises(WorldError, match=why):
             run.ask(**wish)

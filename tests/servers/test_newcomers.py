@@ -170,9 +170,9 @@ POLYGON = "obstacles: [{name: a, polygon: [[0, 0], [1, 0], [1, 1], [0.5, 2], [0,
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (ROBOTS, "1001 robots, and at most 1000"),
-        (BOXES, "12 movable things, and at most 10"),
-        (POLYGON, "5 corners of robots and movable things, and at most 4"),
+        (ROBOTS, "1001 robots, at most 1000"),
+        (BOXES, "12 movable objects, at most 10"),
+        (POLYGON, "5 corners of robots and movable objects, at most 4"),
     ],
 )
 def test_worlds_that_would_hold_up_a_step_are_refused(
@@ -190,7 +190,7 @@ def test_worlds_that_would_hold_up_a_step_are_refused(
     c.ctrl(1, named("a.yaml"))
     assert c.sim.scene is scene
     assert (
-        f"{found} are put into a running world: start the simulator with it"
+        f"{found} can be added to a running world: start the simulator with it"
         in caplog.text
     )
 

@@ -145,7 +145,7 @@ def test_operations_begin_save_and_end_recordings(
         assert path == tmp_path / "there.mcap", "a name chooses no folder"
         with pytest.raises(WorldError, match="being recorded already"):
             running.do(StartRecording())
-        with pytest.raises(WorldError, match="written as it goes"):
+        with pytest.raises(WorldError, match="written continuously"):
             running.do(SaveRecording())
         assert running.do(StopRecording()) == path and read(path)[3].is_complete
         kept = running.do(StartRecording(recording="there", last=5.0))
@@ -200,7 +200,7 @@ def test_ros_begins_and_ends_recordings(tmp_path: Path) -> None:
             "message": "",
             "file": str(tmp_path / "ros.mcap"),
         }
-        assert "written as it goes" in call("save_recording", name="")["message"]
+        assert "written continuously" in call("save_recording", name="")["message"]
         assert call("stop_recording") == begun
         assert read(tmp_path / "ros.mcap")[3].is_complete
         some = call(

@@ -287,7 +287,7 @@ def test_a_file_of_the_user_is_no_place_for_the_state(
     code, _, err = call(
         "--nomap", "--no-gui", "--state-file", str(thesis), capsys=capsys
     )
-    assert code == 254 and "it is a file of another kind" in err
+    assert code == 254 and "the file is not a state file" in err
     assert thesis.read_text() == "precious"
     with contextlib.ExitStack() as stack:
         (tmp_path / "a.log-state").write_text("precious")
@@ -440,6 +440,6 @@ def test_a_world_that_is_another_one_keeps_places(
     assert read_state(tmp_path / "state", said.append) == state and not said
     assert brought_back(tmp_path / "state")
     assert (
-        "but nothing else is as it was: state: expected bytes of save_state"
+        "but not the rest of the state: state: expected bytes of save_state"
         in caplog.text
     )

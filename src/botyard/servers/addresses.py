@@ -8,7 +8,7 @@ import socket
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address, or ``localhost``, is this machine's own."""
+    """Return whether a host name or address is a loopback address."""
     try:
         return ipaddress.ip_address(address.strip("[]")).is_loopback
     except ValueError:
@@ -16,8 +16,10 @@ def is_loopback(address: str) -> bool:
 
 
 def advertised_host(bound: str) -> str:
-    """Host name to advertise to other machines: ROS_HOSTNAME, ROS_IP, else the bound
-    address, or this machine's if bound to all.
+    """Return the host name to advertise to other machines.
+
+    It is ROS_HOSTNAME or ROS_IP; otherwise the bound address, or this machine's address
+    if bound to all interfaces.
     """
     named = os.environ.get("ROS_HOSTNAME") or os.environ.get("ROS_IP")
     if named:
@@ -28,12 +30,12 @@ def advertised_host(bound: str) -> str:
 
 
 def _own_address() -> str:
-    """Address of this machine's default route; loopback if there is none."""
+    """Return the address of this machine's default route; loopback if there is none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(
-                ("192.0.2.1", 9)
-            )  # sends nothing: a datagram socket only looks for a route (RFC 5737 address)
+            # `connect` of a datagram socket sends nothing; it only looks up the route.
+            # 192.0.2.1 is an address for documentation (RFC 5737).
+            probe.connect(("192.0.2.1", 9))
         except OSError:
             return "127.0.0.1"
 

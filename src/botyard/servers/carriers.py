@@ -1,4 +1,4 @@
-"""`pump_of`: makes the pump for an interface's kind of transport."""
+"""Function `pump_of`: selects the pump for an interface's transport."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from botyard.servers.pump import Pump, TcpPump, UdpPump
 def pump_of(
     interface: Interface, options: Mapping[str, Any], hub: Hub, control: Control
 ) -> Pump:
-    """Make the pump of an interface.
+    """Return a new pump for the transport of an interface.
 
     Raises
     ------
     WorldError
-        It brings its own servers.
+        The interface has its own servers.
     """
     if interface.carrier is Carrier.TCP:
         return TcpPump(interface, options, hub, control)
     if interface.carrier is Carrier.UDP:
         return UdpPump(interface, options, hub, control)
     if interface.carrier is Carrier.HTTP:
+        # Starlette and uvicorn are imported only when an interface needs them.
         from botyard.servers.web.webpump import HttpPump
 
         return HttpPump(interface, options, hub, control)
@@ -36,7 +37,7 @@ def pump_of(
 
         return WebSocketPump(interface, options, hub, control)
 
-    raise WorldError(f"interface {interface.name} brings its own servers")
+    raise WorldError(f"interface {interface.name} has its own servers")
 
 
 __all__ = ["pump_of"]

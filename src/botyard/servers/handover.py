@@ -1,6 +1,4 @@
-"""`Handover`: makes calls from other threads in the event loop, with one wake-up for a
-burst of calls.
-"""
+"""`Handover`: calls from other threads in the event loop, one wake-up per burst."""
 
 from __future__ import annotations
 
@@ -11,18 +9,17 @@ from typing import Any
 
 
 class Handover:
-    """Makes calls in an event loop, in their order, and wakes it once for all that
-    wait.
+    """Queue of calls to make in an event loop, in order, with one wake-up per burst.
 
     Each ``call_soon_threadsafe`` writes a byte into the pipe that wakes the loop, as
-    each signal does. On Linux it holds about 280; a signal that comes when it is full
-    is lost. A burst, such as the log of five hundred clients that leave, must not cost
-    a SIGTERM.
+    does each signal. On Linux the pipe holds about 280 bytes, and a signal that arrives
+    while it is full is lost. A burst, such as the log of five hundred clients that
+    leave, must not cost a SIGTERM.
 
     Parameters
     ----------
     loop : asyncio.AbstractEventLoop
-        Where the calls are made.
+        Event loop that makes the calls.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -31,17 +28,20 @@ class Handover:
         self._calls: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
 
     def soon(self, act: Callable[..., None], *args: Any) -> None:
-        """Call something in the loop; from any thread. Nothing is called when the loop
-        has ended.
+        """Queue a call for the event loop, from any thread.
+
+        Nothing is called if the loop has ended.
         """
         with self._lock:
             self._calls.append((act, args))
+            # A wake-up is already pending.
             if len(self._calls) > 1:
-                return  # it is woken already
+                return
 
         try:
             self._loop.call_soon_threadsafe(self._make)
-        except RuntimeError:  # the loop has ended
+        # The event loop has ended.
+        except RuntimeError:
             with self._lock:
                 self._calls.clear()
 
@@ -52,10 +52,10 @@ class Handover:
             try:
                 act(*args)
             except Exception as error:
-                # the others are made all the same
+                # One failed call must not drop the others.
                 self._loop.call_exception_handler(
                     {
-                        "message": f"a call handed over to the loop: {act}",
+                        "message": f"a call from another thread: {act}",
                         "exception": error,
                     }
                 )

@@ -1,10 +1,9 @@
-"""The run loop: steps the simulation at its pace and tells everyone who waits for a
-snapshot.
+"""Run loop: steps the simulation at its rate, and notifies listeners of each snapshot.
 
-Pacing lives here and nowhere else. Deadlines are counted from one origin, so that the
-period is exact on average; a step that comes late is followed by steps without a pause
-until the loop is back in time, or, beyond half a second, the origin is moved and the
-lost time is admitted in the ratio.
+All pacing is here. Deadlines count from one origin, so the period is exact on average.
+After a late step, steps follow without a pause until the loop has caught up. If the lag
+exceeds half a second, the origin moves instead, and the real-time ratio shows the lost
+time.
 """
 
 from __future__ import annotations
@@ -30,32 +29,31 @@ from botyard.servers.workclock import uncounted
 from botyard.sim.simulation import Simulation
 
 MAX_LAG: Final = 0.5
-"""Largest lag that is caught up, s of wall time; a larger one counts as an overrun."""
+"""Maximum lag to catch up, s of wall time; a larger one counts as an overrun."""
 RATIO_WINDOW: Final = 5.0
 """Averaging window of the real-time ratio, s of wall time."""
 
 BATCH_TIME_S: Final = 0.05
-"""Longest batch of requested steps, s of wall time; the event loop runs between
-batches.
+"""Maximum duration of a batch of requested steps, s of wall time.
+
+The event loop runs between batches.
 """
 MIN_BATCH_STEPS: Final = 20
-"""Least number of steps of a batch."""
+"""Minimum number of steps of a batch."""
 MAX_STEP_REQUESTS: Final = 100
-"""Requests for steps at once that are under way, which take turns; further ones are
-refused.
-"""
+"""Maximum number of concurrent requests for steps; they take turns."""
 SETTLE_INTERVAL_S: Final = 0.05
-"""While paused: interval at which queued commands take effect, s of wall time."""
+"""Interval at which queued commands take effect while paused, s of wall time."""
 POLL_INTERVAL_S: Final = 0.02
-"""Shortest poll interval of the sessions' timers, s of wall time."""
+"""Minimum poll interval of the sessions' timers, s of wall time."""
 OVERRUN_LOG_INTERVAL_S: Final = 30.0
-"""Shortest time between two warnings about overruns, s of wall time."""
+"""Minimum time between two warnings about overruns, s of wall time."""
 
 log = logging.getLogger("botyard.hub")
 
 
 class Hub:
-    """Runs a simulation.
+    """Run loop of a simulation.
 
     Parameters
     ----------
@@ -64,7 +62,7 @@ class Hub:
     interval : float or None
         Wall time between two steps at speed 1, s; None: as fast as possible.
     duration : float, optional
-        End after so much simulated time, s.
+        Simulated time after which to end, s.
     """
 
     def __init__(
@@ -80,7 +78,7 @@ class Hub:
         self.is_crash = False
         self.overruns = 0
         self.step_time = 0.0
-        """Wall time that a step takes, s, averaged over some of them."""
+        """Wall time of a step, s (moving average)."""
         self.speed = 0.0 if interval is None else 1.0
         self._interval = sim.dt if interval is None else interval
         self._next_warning = 0.0
@@ -97,55 +95,59 @@ class Hub:
         self._allowed = 0
         self._stepping = 0
         self._cancellations = 0
-        """How often `cancel_steps` was called."""
+        """Number of calls of `cancel_steps`."""
         self._turn = asyncio.Lock()
         self._restarted = False
         self.intake = Intake()
-        """Rate limits of what clients send."""
+        """Rate limits for the input of clients."""
         self.dropped_frames = 0
-        """Pictures of the page that viewers did not get, because they had not taken the
-        one before, or want fewer.
+        """Number of frames that viewers of the page missed.
+
+        They had not received the previous frame yet, or request a lower rate.
         """
         self.dropped_reports = 0
-        """Reports that were not sent, because their clients did not read."""
+        """Number of reports that were dropped because their clients did not read."""
         self.background = Background()
-        """Work beside the loop."""
+        """Background tasks of the event loop."""
+        # The ratio is measured anew when simulated time jumps.
         self._marks: deque[tuple[float, float]] = deque()
         self.follow(self._marks.clear, Subject.TIME)
         self.looks: list[Callable[[], None]] = []
-        """Called every `POLL_INTERVAL_S` of wall time, whether steps are made or not.
-        """
-        self._looks = ErrorBarrier(log, "looking after sessions")
+        """Callbacks for each `POLL_INTERVAL_S` of wall time, also while paused."""
+        self._looks = ErrorBarrier(log, "polling sessions")
         self.attach(self.reporter)
 
     def attach(self, listener: Listener) -> None:
-        """Tell `listener` of every step from now on."""
+        """Notify `listener` of each step from now on."""
         self._listeners.append(
-            (listener, ErrorBarrier(log, f"{type(listener).__name__}, after a step"))
+            (
+                listener,
+                ErrorBarrier(log, f"{type(listener).__name__}: notification of a step"),
+            )
         )
 
     def detach(self, listener: Listener) -> None:
-        """Unregister it."""
+        """Unregister a listener."""
         self._listeners = [
             entry for entry in self._listeners if entry[0] is not listener
         ]
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Call `changed` when the state has changed: after every step, and when
-        something was placed while time stands still.
-        """
-        self._watchers.append((changed, ErrorBarrier(log, "telling of a change")))
+        """Call `changed` when the state has changed: after a step, or while paused."""
+        self._watchers.append((changed, ErrorBarrier(log, "notification of a change")))
 
     def follow(self, act: Callable[[], None], *subjects: Subject) -> Callable[[], None]:
-        """Call `act` when one of these has changed, once for all changes: before
-        listeners are told of a step, and while there are none.
+        """Call `act` when one of these subjects has changed, once for several changes.
+
+        It is called before listeners are notified of a step, and also while time is
+        paused.
 
         Returns
         -------
         callable
-            Unregisters it.
+            Unregisters `act`.
         """
-        entry = act, subjects, ErrorBarrier(log, "following changes")
+        entry = act, subjects, ErrorBarrier(log, "handling changes")
         self._followers.append(entry)
 
         def unregister() -> None:
@@ -155,8 +157,9 @@ class Hub:
         return unregister
 
     def _deliver(self) -> bool:
-        """Tell those who follow what has changed since they were told last; whether
-        anything has.
+        """Notify followers of changes since the last call.
+
+        Return whether there were any.
         """
         feed = self.sim.feed
         if feed.revision == self._revision:
@@ -169,12 +172,13 @@ class Hub:
         return True
 
     def unwatch(self, changed: Callable[[], None]) -> None:
-        """Unregister the callback."""
+        """Unregister a callback of `watch`."""
         self._watchers = [entry for entry in self._watchers if entry[0] != changed]
 
     def stop(self, status: int = 0, crash: bool = False) -> None:
-        """End `run` soon, on purpose or as if the simulator had died; what is said
-        first counts.
+        """Make `run` return soon, as a normal end or as a crash.
+
+        The first call determines the exit status.
         """
         if not self._stop.is_set():
             self.exit_status, self.is_crash = status, crash
@@ -190,41 +194,39 @@ class Hub:
 
     @property
     def is_paused(self) -> bool:
-        """Whether time stands still."""
+        """Whether simulated time is paused."""
         return self._paused
 
     def pause(self) -> None:
-        """Let time stand still; what is placed meanwhile still takes effect."""
+        """Pause simulated time; changes by clients still take effect."""
         self._paused, self._allowed = True, 0
         self.sim.feed.tell(Subject.PACE)
         self._tell_watchers()
 
     def resume(self) -> None:
-        """Let time go on."""
+        """Resume simulated time."""
         self._paused = False
         self._restart()
 
     def step_and_pause(self, count: int = 1) -> None:
-        """Run a number of steps at the pace of the simulation, then pause."""
+        """Run a number of steps at the normal rate, then pause."""
         self._paused, self._allowed = True, self._allowed + count
         self._restart()
 
     def set_speed(self, factor: float) -> None:
-        """Simulated per wall time from now on; 0 is as fast as possible."""
+        """Set the ratio of simulated to wall time; 0: as fast as possible."""
         self.speed = factor
         self._restart()
 
     def settle(self) -> None:
-        """If time stands still: let what was placed, or asked of sensors, take effect
-        now.
-        """
+        """While paused, apply queued placements and sensor requests now."""
         if self._paused and not self._allowed:
             self.sim.settle()
             self._deliver()
             self._tell_watchers()
 
     def _restart(self) -> None:
-        """Time goes at another pace: deadlines are counted from now on."""
+        """Count deadlines from now on, after a change of the rate."""
         self.sim.feed.tell(Subject.PACE)
         self._restarted = True
         self._marks.clear()
@@ -247,9 +249,7 @@ class Hub:
             watch.cancel()
 
     async def _watch(self) -> None:
-        """Let sessions know that wall time passes, also between steps and while there
-        are none.
-        """
+        """Poll the timers of sessions, also between steps and while paused."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(max(POLL_INTERVAL_S, self.reporter.wake - loop.time()))
@@ -283,9 +283,8 @@ class Hub:
                         self._admit_lag(lag)
                         origin, steps = loop.time(), 0
 
-                    await asyncio.sleep(
-                        0
-                    )  # clients are served even when there is no time to spare
+                    # Serve clients even without spare time.
+                    await asyncio.sleep(0)
 
             if self._stop.is_set() or (self._paused and not self._allowed):
                 continue
@@ -296,13 +295,14 @@ class Hub:
             self._allowed = max(0, self._allowed - 1)
             self.step_once()
             self.step_time += 0.1 * (loop.time() - begin - self.step_time)
+            # The tolerance absorbs rounding, for example of 0.1 s steps up to 1 s.
             if self.duration is not None and self.sim.time >= self.duration - 1e-9:
                 self.stop()
 
         return self.exit_status
 
     async def _stand_still(self) -> None:
-        """Time stands still: place what is to be placed, until it goes on."""
+        """While paused, apply queued changes until time resumes."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_INTERVAL_S):
                 await self._wake.wait()
@@ -316,7 +316,7 @@ class Hub:
             fence.run(changed)
 
     def _admit_lag(self, lag: float) -> None:
-        """Count an overrun, and say so now and then."""
+        """Count an overrun, and log it at limited rate."""
         self.overruns += 1
         now = asyncio.get_running_loop().time()
         if now >= self._next_warning:
@@ -329,9 +329,7 @@ class Hub:
             )
 
     async def _interrupted_until(self, due: float) -> bool:
-        """Sleep; whether somebody ended it because the run is to end, or time to go at
-        another pace.
-        """
+        """Sleep until `due`; return True if the run ends or the rate changes before."""
         try:
             async with asyncio.timeout_at(due):
                 while not (
@@ -349,16 +347,17 @@ class Hub:
     def step_now(
         self, count: int, progress: Callable[[int], bool] | None = None
     ) -> Future[None]:
-        """So many steps at once while time stands still, a part at a time, so that
-        others are served in between; see `Clock.step_now`.
+        """Make a number of steps at once while time is paused; see `Clock.step_now`.
+
+        The steps are made in portions, so that clients are served in between.
         """
         if self._stepping >= MAX_STEP_REQUESTS:
             raise NotNowError(
-                f"{self._stepping} requests for steps are under way already"
+                f"{self._stepping} requests for steps are already in progress"
             )
 
-        # while others make steps, this one waits for its turn: each portion holds the
-        # loop up
+        # While other requests are in progress, this one waits for its turn, because
+        # each portion blocks the event loop.
         left = count if self._stepping else self._some_steps(count, progress)
         if not left:
             return later.resolved(None)
@@ -370,18 +369,17 @@ class Hub:
         return done
 
     def cancel_steps(self) -> None:
-        """Make no more steps for those who have asked for them at once; see
-        `Clock.cancel_steps`.
-        """
+        """Cancel all requests for steps; see `Clock.cancel_steps`."""
         self._cancellations += 1
 
     def _stepped(self, _done: Future[None]) -> None:
         self._stepping -= 1
 
     def _some_steps(self, count: int, progress: Callable[[int], bool] | None) -> int:
-        """Make steps for a while; how many are left."""
+        """Make steps for a limited time; return the number of remaining ones."""
         clock = asyncio.get_running_loop().time
         end, made = clock() + BATCH_TIME_S, 0
+        # Steps are not charged to the budget of the client that requested them.
         with uncounted():
             while made < count and (made < MIN_BATCH_STEPS or clock() < end):
                 self.step_once()
@@ -397,20 +395,22 @@ class Hub:
         while left:
             async with self._turn:
                 await asyncio.sleep(0)
+                # A cancellation during the wait for the turn also applies to this
+                # request.
                 if self._cancellations != cancellations:
                     raise NotNowError(
-                        f"the simulation was stopped; {left} steps were not made"
+                        f"the steps were cancelled; {left} steps were not made"
                     )
 
                 if not self._paused:
                     raise NotNowError(
-                        f"somebody let time go on; {left} steps were not made"
+                        f"time was resumed meanwhile; {left} steps were not made"
                     )
 
                 left = self._some_steps(left, progress)
 
     def step_once(self) -> None:
-        """One step, and everyone is told."""
+        """Make one step, and notify all listeners."""
         self.sim.step()
         self._deliver()
         now = asyncio.get_running_loop().time()

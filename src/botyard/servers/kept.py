@@ -1,9 +1,9 @@
-"""What peers can make the simulator keep: one table in bytes, for one client, for one
-address and for all together.
+"""Table of the memory that peers can make the simulator use.
 
-Each number follows from the limits that the protocols apply.
-`docs/explanation/security.md` shows the table, which `markdown` makes. A test compares
-them, and asks each field of each message for its limit.
+It has a row for each buffer, with bytes for one client, one address and all together.
+Each number follows from the limits of the protocols. `docs/explanation/security.md`
+shows the table, made by `markdown`. A test compares them, and requires a limit for each
+field of each message.
 """
 
 from __future__ import annotations
@@ -44,43 +44,48 @@ from botyard.servers.sockets import READ_SIZE
 from botyard.servers.web import http as web
 
 CLIENTS: Final = 100
-"""Clients of rosbridge and of Foxglove (`clients` in `app/builtin.py`), of one address
-half of them.
+"""Maximum number of clients of rosbridge and of Foxglove; half from one address.
+
+See `clients` in `app/builtin.py`.
 """
 LINKS: Final = 64
-"""The same of AMBF without ROS."""
+"""Maximum number of clients of AMBF without ROS."""
 LOCATOR_BYTES: Final = 128
-"""An address of an endpoint, as Python keeps it."""
+"""Size of an endpoint's locator as a Python object, bytes."""
 ENDPOINT_BYTES: Final = (
     4 * ENTRY_BYTES
     + 2 * rtps.MAX_NAME_BYTES
     + rtps.MAX_USER_DATA_BYTES
     + rtps.MAX_LOCATORS * LOCATOR_BYTES
 )
-"""A remote endpoint of ROS 2 with what the endpoint of ours that it matches knows of
-it.
+"""Size of a remote ROS 2 endpoint, bytes.
+
+It includes the data that the matching local endpoint stores about it.
 """
 REGISTRATION_BYTES: Final = ENTRY_BYTES + 2 * api.MAX_NAME + http.MAX_URI
-"""A registration at the ROS 1 master: two names and an address."""
+"""Size of a registration at the ROS 1 master, bytes: two names and a URI."""
 MESSAGE_BYTES: Final = MAX_INPUT + ros1input.CHUNK
-"""A message of a publisher of ROS 1 that is not complete."""
+"""Size of an incomplete message from a ROS 1 publisher, bytes."""
 ORDER_BYTES: Final = vda.MAX_NODES * 4 * ENTRY_BYTES + 2 * fleet.MAX_STATE
-"""An order of VDA 5050 with its route, its names, and its nodes and edges as texts of
-states.
+"""Size of a VDA 5050 order, bytes.
+
+It includes its route, its names, and its nodes and edges as texts of states.
 """
 CONFLICT_BYTES: Final = 256
-"""A conflict of two edges of orders, in all tables of the run."""
+"""Size of a conflict of two edges of orders in all tables of the run, bytes."""
 
 
 class Kept(NamedTuple):
-    """A row of the table.
+    """Row of the table.
 
     Attributes
     ----------
-    protocol, what : str
+    protocol : str
+        Name of the protocol.
+    what : str
+        Contents of the buffer.
     client, address, together : int
-        Most bytes that one client, one address, and all clients make the simulator
-        keep.
+        Maximum size for one client, for one address, and for all clients, bytes.
     """
 
     protocol: str
@@ -93,7 +98,10 @@ class Kept(NamedTuple):
 def _of_clients(
     protocol: str, what: str, client: int, clients: int, each: int = 0
 ) -> Kept:
-    """A row whose clients are counted: `each` of an address, by default half."""
+    """Return the row of a buffer of each client.
+
+    `each` clients per address, by default half.
+    """
     return Kept(
         protocol, what, client, client * (each or clients // 2), client * clients
     )
@@ -102,21 +110,21 @@ def _of_clients(
 KEPT: Final = (
     Kept(
         "Pioneer",
-        "bytes of a robot's client that wait",
+        "queued bytes of a robot's client",
         intake.MAX_QUEUED,
         intake.MAX_QUEUED,
         intake.MAX_QUEUED,
     ),
     Kept(
         "Pioneer",
-        "reports that it has not read",
+        "unread reports of a robot's client",
         tcp.MAX_UNSENT,
         tcp.MAX_UNSENT,
         tcp.MAX_UNSENT,
     ),
     _of_clients(
         "Pioneer",
-        "bytes of strangers, of a port",
+        "bytes of strangers on a port",
         tcp.MAX_EARLY,
         tcp.MAX_STRANGERS,
         tcp.MAX_STRANGERS,
@@ -130,35 +138,35 @@ KEPT: Final = (
     ),
     _of_clients(
         "page",
-        "messages that a viewer has not read",
+        "unread messages of a viewer",
         page.MAX_BACKLOG,
         2 * MAX_VIEWERS,
         2 * MAX_VIEWERS,
     ),
     _of_clients(
         "page",
-        "requests of it that wait",
+        "queued requests of a viewer",
         page.MAX_PENDING * ENTRY_BYTES + messages.MAX_TEXT,
         2 * MAX_VIEWERS,
         2 * MAX_VIEWERS,
     ),
     _of_clients(
         "page",
-        "answers by HTTP that are not read",
+        "unread HTTP answers",
         web.MAX_UNSENT,
         MAX_GUESTS,
         MAX_GUESTS,
     ),
     _of_clients(
         "ROS 1: XML-RPC",
-        "bytes that wait",
+        "queued bytes",
         xmlrpc.MAX_WAITING + READ_SIZE,
         xmlrpc.MAX_CONNECTIONS,
         xmlrpc.MAX_EACH,
     ),
     Kept(
         "ROS 1: XML-RPC",
-        "calls under way",
+        "calls in progress",
         xmlrpc.MAX_UNDER_WAY,
         xmlrpc.MAX_UNDER_WAY,
         xmlrpc.MAX_UNDER_WAY,
@@ -179,7 +187,7 @@ KEPT: Final = (
     ),
     Kept(
         "ROS 1: the master",
-        "registrations, apart from those of this machine",
+        "registrations from other machines",
         *2 * (master.MAX_ENTRIES_EACH * REGISTRATION_BYTES,),
         master.MAX_ENTRIES * REGISTRATION_BYTES,
     ),
@@ -190,44 +198,44 @@ KEPT: Final = (
     ),
     Kept(
         "ROS 1: the master",
-        "calls that are owed to nodes",
+        "pending notifications of nodes",
         *2 * (ros1master.MAX_OWED_BYTES // SHARES,),
         ros1master.MAX_OWED_BYTES,
     ),
     Kept(
         "ROS 1: TCPROS",
-        "headers and requests that are not complete",
+        "incomplete headers and requests",
         wire.MAX_HEADER + 2 * (tcpros.MAX_WAITING + READ_SIZE),
         *2 * (tcpros.MAX_HELD,),
     ),
     Kept(
         "ROS 1: TCPROS",
-        "answers that it has not read",
+        "unread answers",
         MAX_CELLS,
         tcpros.MAX_UNREAD + tcpros.MAX_ANSWERING * MAX_CELLS,
         tcpros.MAX_ALL_UNREAD + tcpros.MAX_ALL_ANSWERING * MAX_CELLS,
     ),
     _of_clients(
         "ROS 1: TCPROS",
-        "states in its connection; what waits in queues of topics is kept once for all",
+        "buffer of a connection; queues of topics share their messages",
         2 * WRITE_BUFFER,
         tcpros.MAX_CONNECTIONS,
         tcpros.MAX_EACH,
     ),
     Kept(
         "ROS 1: publishers",
-        "a message of a topic that has begun",
+        "an incomplete message of a topic",
         MESSAGE_BYTES,
         *2 * (ros1input.MAX_PUBLISHERS * MESSAGE_BYTES,),
     ),
     Kept(
         "ROS 2 over Zenoh",
-        "messages of a topic that wait",
+        "queued messages of a topic",
         *3 * (MAX_WAITING * MAX_INPUT,),
     ),
     Kept(
         "ROS 2 over Zenoh",
-        "requests of a service that wait, and that are answered",
+        "queued requests of a service, and requests in progress",
         *3 * (2 * MAX_REQUESTS * MAX_REQUEST,),
     ),
     Kept(
@@ -239,7 +247,7 @@ KEPT: Final = (
     ),
     Kept(
         "ROS 2 over DDS",
-        "samples behind a missing one",
+        "samples after a missing one",
         *2 * (rtps.MAX_TOTAL_HELD_BYTES // SHARES,),
         rtps.MAX_TOTAL_HELD_BYTES,
     ),
@@ -251,13 +259,13 @@ KEPT: Final = (
     ),
     Kept(
         "ROS 2 over DDS",
-        "what waits for it",
+        "queued output of a participant",
         rtps.MAX_PEER_ADDRESSES * rtps.MAX_QUEUED_BYTES,
         *2 * (rtps.MAX_TOTAL_QUEUED_BYTES,),
     ),
     Kept(
         "ROS 2 over DDS",
-        "responses of a service whose reader is not there",
+        "responses of a service to a missing reader",
         *3 * (dds.MAX_WAITING_BYTES,),
     ),
     Kept(
@@ -269,21 +277,21 @@ KEPT: Final = (
     ),
     Kept(
         "rosbridge",
-        "messages that it has not read",
+        "unread messages",
         outbox.MAX_WAITING,
         outbox.MAX_ADDRESS_WAITING,
         CLIENTS * outbox.MAX_WAITING,
     ),
     Kept(
         "rosbridge",
-        "answers that it has not read",
+        "unread answers",
         outbox.MAX_ANSWER_SIZE,
         outbox.MAX_ADDRESS_WAITING,
         CLIENTS * outbox.MAX_ANSWER_SIZE,
     ),
     _of_clients(
         "rosbridge",
-        "requests of others that it has not read",
+        "unread requests of others",
         outbox.MAX_REQUEST_SIZE,
         CLIENTS,
     ),
@@ -296,33 +304,33 @@ KEPT: Final = (
     ),
     Kept(
         "Foxglove",
-        "messages that it has not read",
+        "unread messages",
         foxglove.MAX_WAITING,
         foxglove.MAX_ADDRESS_WAITING,
         CLIENTS * foxglove.MAX_WAITING,
     ),
     Kept(
         "Foxglove",
-        "answers that it has not read",
+        "unread answers",
         foxglove.MAX_ANSWER_SIZE,
         foxglove.MAX_ADDRESS_WAITING,
         CLIENTS * foxglove.MAX_ANSWER_SIZE,
     ),
     _of_clients(
         "AMBF without ROS",
-        "a frame, and states that it has not read",
+        "a frame, and unread states",
         ambf.MAX_FRAME + ambf_objects.MAX_WAITING,
         LINKS,
     ),
     Kept(
         "VDA 5050",
-        "orders of an AGV that wait",
+        "queued orders of an AGV",
         *3 * (vda5050.MAX_ORDERS * vda5050.MAX_PAYLOAD,),
     ),
     Kept("VDA 5050", "the order of an AGV", *3 * (ORDER_BYTES,)),
     Kept(
         "VDA 5050",
-        "a state of an AGV that the broker has not read",
+        "unread state of an AGV",
         *3 * (3 * fleet.MAX_STATE,),
     ),
     Kept(
@@ -331,11 +339,11 @@ KEPT: Final = (
         *3 * (routes.MAX_CONFLICTS * CONFLICT_BYTES,),
     ),
 )
-"""All that peers make the simulator keep."""
+"""All rows: everything that peers can make the simulator keep."""
 
 
 def shown(size: int) -> str:
-    """A number of bytes for people, rounded up."""
+    """Return a number of bytes with its unit, rounded up."""
     for unit, bytes_of in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= bytes_of:
             return f"{-(-size // bytes_of):,} {unit}"
@@ -344,9 +352,9 @@ def shown(size: int) -> str:
 
 
 def markdown() -> str:
-    """The table as `docs/explanation/security.md` shows it."""
+    """Return the table as it appears in `docs/explanation/security.md`."""
     rows = [
-        "| protocol | what is kept | of a client | of an address | of all |",
+        "|| protocol | buffer | per client | per address | total ||",
         "|---|---|---|---|---|",
     ]
     rows += [

@@ -1,9 +1,8 @@
-"""Stepping of the world by a client, whatever its protocol: one client says when time
-passes, and how much (AMB-008).
+"""Lockstep: a client controls the simulated time, in any protocol (AMB-008).
 
-Nobody else's programs notice but by the clock. Steps are made at once, in the order in
-which they were asked for, and are counted exactly; many of them a part at a time, so
-that others are served in between.
+Programs of other clients notice only the clock. Steps are made at once, in the order of
+the requests, and are counted exactly. Many steps are made in batches, so that other
+clients are served in between.
 """
 
 from __future__ import annotations
@@ -22,23 +21,26 @@ WATCHDOG_POLL_S: Final = 0.05
 """Poll interval of the watchdogs, s of wall time."""
 
 BATCH_TIME_S: Final = 0.05
-"""Longest batch of steps, s of wall time; the event loop runs between batches."""
+"""Maximum duration of a batch of steps, s of wall time.
+
+The event loop runs between batches.
+"""
 MIN_BATCH_STEPS: Final = 20
-"""Least number of steps of a batch."""
+"""Minimum number of steps of a batch."""
 
 log = logging.getLogger("botyard.lockstep")
 
 
 class Lockstep:
-    """Lets clients hold and step simulated time.
+    """Lets clients hold and step the simulated time.
 
     Parameters
     ----------
     hub : Hub
-        The run loop.
+        Run loop of the simulation.
     watchdog : float
-        A client that says nothing for so long no longer holds the world, s of wall
-        time; 0: it holds it until it leaves.
+        Silence after which a client no longer holds the world, s of wall time; 0: it
+        holds the world until it disconnects.
     """
 
     def __init__(self, hub: Hub, watchdog: float = WATCHDOG) -> None:
@@ -48,14 +50,15 @@ class Lockstep:
         self._task: asyncio.Future[None] | None = None
         self._rest: asyncio.Future[None] | None = None
         self._was_paused = False
-        """Somebody had let time stand still before a client took hold of it, and finds
-        it so again.
+        """Whether time was paused before a client took hold.
+
+        It then stays paused at the end.
         """
         self.step_listeners: list[Callable[[], None]] = []
-        """Called when steps that were asked for are done."""
-        self._fence = ErrorBarrier(log, "telling of steps")
+        """Callbacks after requested steps."""
+        self._fence = ErrorBarrier(log, "notification of steps")
         self.is_busy = False
-        """Steps are being made."""
+        """Whether steps are being made."""
 
     @property
     def is_held(self) -> bool:
@@ -65,8 +68,9 @@ class Lockstep:
     def command(
         self, client: Hashable, throttle: bool, clock: bool, skips: int
     ) -> None:
-        """A command with AMBF's meaning: throttled, each change of `clock` is `skips`
-        steps.
+        """Process a command with AMBF's meaning.
+
+        While `throttle` is set, each change of `clock` requests `skips` steps.
         """
         self._apply(client, lambda s, now: s.command(throttle, clock, skips, now))
 
@@ -80,7 +84,7 @@ class Lockstep:
         self._apply(client, act)
 
     def leave(self, client: Hashable) -> None:
-        """A client has gone, or lets the world run free."""
+        """End the hold of a client that has left or lets the world run free."""
         stepping = self._clients.pop(client, None)
         if stepping is not None and stepping.throttled:
             self._free()
@@ -93,7 +97,7 @@ class Lockstep:
             self._rest.cancel()
 
     def close(self) -> None:
-        """Make no more steps for clients: the simulation ends."""
+        """Stop making steps for clients at the end of the simulation."""
         self._clients.clear()
         for work in (self._task, self._rest):
             if work is not None:
@@ -104,6 +108,7 @@ class Lockstep:
         stepping = self._clients.setdefault(client, Stepping(self._watchdog))
         was = self.is_held
         act(stepping, loop.time())
+        # Only the first hold pauses; the last release resumes.
         if self.is_held and not was:
             self._was_paused = self._hub.is_paused
             self._hub.pause()
@@ -118,7 +123,7 @@ class Lockstep:
             self._rest = asyncio.ensure_future(self._go_on())
 
     def _make_steps(self) -> bool:
-        """Make steps that were asked for, for a while; whether all are done."""
+        """Make requested steps for a limited time; return whether all are made."""
         now = asyncio.get_running_loop().time
         begin, steps = now(), 0
         self.is_busy = True
@@ -126,7 +131,8 @@ class Lockstep:
             for stepping in tuple(self._clients.values()):
                 while stepping.throttled and stepping.may_step:
                     if steps >= MIN_BATCH_STEPS and now() - begin > BATCH_TIME_S:
-                        stepping.hold(now())  # it is not silent, it waits
+                        # Renew the hold: the client waits, it is not silent.
+                        stepping.hold(now())
                         return False
 
                     self._hub.step_once()
@@ -142,7 +148,7 @@ class Lockstep:
         return True
 
     async def _go_on(self) -> None:
-        """Make the steps that are left."""
+        """Make the remaining steps."""
         try:
             while not self._make_steps():
                 await asyncio.sleep(0)
@@ -154,7 +160,7 @@ class Lockstep:
             self._hub.resume()
 
     async def _watch(self) -> None:
-        """Look at the watchdogs while a client holds the world."""
+        """Check the watchdogs while a client holds the world."""
         loop = asyncio.get_running_loop()
         while self.is_held:
             await asyncio.sleep(WATCHDOG_POLL_S)

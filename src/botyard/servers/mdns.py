@@ -1,5 +1,6 @@
-"""Announces the robots by multicast DNS as ``_botyard._tcp`` services; needs the extra
-``discovery`` (DSC-006).
+"""Announcement of robots by multicast DNS as ``_botyard._tcp`` services (DSC-006).
+
+It needs the extra ``discovery``.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ if TYPE_CHECKING:
 SERVICE = "_botyard._tcp.local."
 """Type of the service (decisions, "ROS")."""
 MAX_LABEL = 63
-"""Longest label of a name (RFC 1035 §2.3.4), bytes."""
+"""Maximum length of a label of a name (RFC 1035 §2.3.4), bytes."""
 MAX_VALUE = 200
-"""Longest value of a property: with its key it must fit into 255 bytes (RFC 6763 §6.1).
+"""Maximum length of a property's value, bytes.
+
+With its key it must fit into 255 bytes (RFC 6763 §6.1).
 """
 
 
 class Announcement:
-    """Announced robots; `begin` and `end` are to be awaited.
+    """Announcement of robots; await `begin` and `end`.
 
     Raises
     ------
@@ -56,7 +59,7 @@ class Announcement:
             )
 
     async def end(self) -> None:
-        """Say that they are gone."""
+        """Withdraw the announcement."""
         if self._zeroconf is not None:
             await self._zeroconf.async_unregister_all_services()
             await self._zeroconf.async_close()
@@ -66,6 +69,7 @@ def _service(name: str, model: str, host: str, port: int) -> ServiceInfo:
     from zeroconf import ServiceInfo
 
     machine = socket.gethostname().partition(".")[0] or "botyard"
+    # A client cannot connect to the wildcard address.
     addresses = [host] if host not in ("0.0.0.0", "") else _own_addresses()
     return ServiceInfo(
         SERVICE,
@@ -82,7 +86,7 @@ def _service(name: str, model: str, host: str, port: int) -> ServiceInfo:
 
 
 def _cut(text: str, limit: int) -> str:
-    """A text whose UTF-8 has at most `limit` bytes."""
+    """Return a prefix of the text with at most `limit` bytes of UTF-8."""
     return text.encode()[:limit].decode(errors="ignore")
 
 

@@ -1,5 +1,6 @@
-"""`Outlet`: buffered writes to a peer that may read slowly or not at all, with bounded
-buffers and without blocking.
+"""`Outlet`: buffered writes to a peer that may read slowly or not at all.
+
+Writes never block, and the buffers are bounded.
 """
 
 from __future__ import annotations
@@ -15,23 +16,26 @@ from botyard.servers.sockets import has_room
 WRITE_BUFFER: Final = 32 << 10
 """High-water mark of a transport's write buffer, bytes."""
 SEND_BUFFER: Final = 128 << 10
-"""Size of the socket's send buffer (SO_SNDBUF), bytes; by default it grows to megabytes
-for each peer that does not read.
+"""Size of the socket's send buffer (SO_SNDBUF), bytes.
+
+By default it grows to megabytes for each peer that does not read.
 """
 CHUNK: Final = 32 << 10
-"""Chunk size of writes, bytes; longer data is kept as a view, which many connections
-can share.
+"""Chunk size of writes, bytes.
+
+Longer data is kept as a view, which many connections can share.
 """
 
 
 class Outlet:
-    """Writes to a transport as its peer reads; the protocol hands on `pause_writing`
-    and `resume_writing`.
+    """Buffered writer to a transport, at the rate at which its peer reads.
+
+    The protocol forwards `pause_writing` and `resume_writing` to this object.
 
     Parameters
     ----------
     transport : asyncio.Transport
-        Where to.
+        Transport to write to.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -42,7 +46,7 @@ class Outlet:
         self._is_last = False
         self.is_paused = False
         self.since = 0.0
-        """When the peer began not to read, by the loop's clock, s."""
+        """Time at which the peer stopped reading, by the loop's clock, s."""
         transport.set_write_buffer_limits(high=WRITE_BUFFER)
         if self._socket is not None:
             with contextlib.suppress(OSError):
@@ -52,14 +56,15 @@ class Outlet:
 
     @property
     def is_full(self) -> bool:
-        """Whether what was written last is not all on its way."""
+        """Whether written data is still waiting."""
         return self.is_paused or bool(self._pieces)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Write; what does not go now goes when the peer reads."""
+        """Write data; the transport sends it as the peer reads."""
         if self._transport.is_closing() or not len(data):
             return
-        if not self.is_full and len(data) <= CHUNK:  # nearly always
+        # Fast path for nearly all writes.
+        if not self.is_full and len(data) <= CHUNK:
             self._transport.write(data)
             return
 
@@ -69,42 +74,44 @@ class Outlet:
 
     @property
     def unread(self) -> int:
-        """Bytes that were written and did not go yet."""
+        """Number of bytes that were written and are still waiting."""
         return self._transport.get_write_buffer_size() + sum(map(len, self._pieces))
 
     def pause(self) -> None:
-        """The transport's buffer is full."""
+        """Handle a full buffer of the transport."""
         if not self.is_paused:
             self.is_paused, self.since = True, self._loop.time()
 
     def resume(self) -> bool:
-        """It is empty enough; whether all was written."""
+        """Handle a drained buffer; return whether all data was written."""
         self.is_paused = False
         self._go_on()
         return not self.is_full
 
     def stuck(self, now: float) -> float:
-        """For how long the peer has not read, s; 0 also if it has, and only the loop
-        has not come to writing more.
+        """Return for how long the peer has not read, s.
+
+        It is 0 if the socket has room again and only the event loop has not written
+        yet.
         """
         if self.is_paused and has_room(self._socket):
             self.since = now
         return now - self.since if self.is_paused else 0.0
 
     def finish(self) -> None:
-        """Close the transport when all is written."""
+        """Close the transport when all data is written."""
         self._is_last = True
         self._go_on()
 
     def drop(self) -> None:
-        """Nothing more is written."""
+        """Discard waiting data."""
         self._pieces.clear()
 
     def _go_on(self) -> None:
         while self._pieces and not self.is_paused and not self._transport.is_closing():
             self._transport.write(self._pieces.popleft())
         if self._is_last and not self._pieces:
-            # what is in its own buffer still goes
+            # `close` still sends the data in the transport's own buffer.
             self._transport.close()
 
 

@@ -1,11 +1,11 @@
-"""Carries the sans-I/O sessions of an interface over TCP and UDP
-(`botyard.interfaces.interface`): limits, budgets, back pressure.
+"""Transports over TCP and UDP for the sans-I/O sessions of an interface.
 
-What a client has sent passes an inlet (`botyard.servers.pioneer.intake`): one that
-floods waits for itself. Sessions are called through a fence: an exception ends that
-connection and nothing else. A client that does not read is not read from, and its
-session is asked for nothing and told of no further steps, until it has read; one that
-lets too much lie, or for too long, is cut off.
+See `botyard.interfaces.interface`. A pump applies limits, budgets and back-pressure.
+The bytes of a client pass through an inlet (`botyard.servers.pioneer.intake`), which
+throttles a client that floods. Sessions are called through an error barrier: an
+exception ends that connection only. While a client does not read, nothing is read from
+it, and its session gets no steps and no request for output. A client with too many
+unread bytes, or that does not read for too long, is disconnected.
 """
 
 from __future__ import annotations
@@ -40,54 +40,55 @@ from botyard.servers.sockets import (
 from botyard.servers.throttledlog import ThrottledLog, ThrottledLogAdapter
 
 MAX_UNREAD: Final = 1 << 20
-"""Most unread bytes of a client; beyond that it is disconnected."""
+"""Maximum number of unread bytes of a client, which is disconnected beyond it."""
 MIN_TIMER_S: Final = 0.001
-"""Shortest timer of a session, s, so that one that is always due does not take the time
-of others.
+"""Minimum delay of a session's timer, s.
+
+A session that is always due must not use up the time of others.
 """
 MAX_DATAGRAM: Final = 8192
-"""Longest datagram, bytes; longer ones are dropped."""
+"""Maximum length of a datagram, bytes; longer ones are dropped."""
 MAX_ANSWERS: Final = 16
-"""Most answers to one datagram."""
+"""Maximum number of answers to one datagram."""
 MAX_VISIT_LINES: Final = 20
-"""Burst of log lines about connecting clients; the sustained rate is one per second."""
+"""Burst of log lines about new clients; the sustained rate is one line per second."""
 
 log = logging.getLogger("botyard.interfaces")
 
 
 class Client(Protocol):
-    """A connection, as its pump sees it."""
+    """Client of a pump."""
 
     @property
     def source(self) -> str:
-        """Its address."""
+        """Address of the client."""
         ...
 
     def stepped(self, now: float) -> None:
-        """A step is done."""
+        """Notify the client's session of a step."""
         ...
 
     def cut(self) -> None:
-        """End it at once."""
+        """End the connection at once."""
         ...
 
 
 class Pump(ABC):
-    """Carries an interface on one port.
+    """Transport of an interface on one port.
 
     Parameters
     ----------
     interface : Interface
-        What is carried.
+        Interface that the port serves.
     options : mapping of str to object
-        All of its options (`Interface.chosen`).
+        All options of the interface (`Interface.chosen`).
     hub, control : Hub, Control
-        The running simulator, and the door to it.
+        Event loop of the simulator, and its control surface.
 
     Attributes
     ----------
     kind : SocketKind
-        The kind of the port.
+        Kind of the port's socket.
     """
 
     kind = socket.SOCK_STREAM
@@ -103,28 +104,28 @@ class Pump(ABC):
         self.hub = hub
         self.control = control
         self.visits = ThrottledLog(log, MAX_VISIT_LINES)
-        """Connections that come: anybody can make any number of them …"""
+        """Log of new connections, throttled: a peer can open any number of them."""
         self.refusals = ThrottledLog(log)
-        """… those that are refused, or cut off …"""
+        """Log of refused and disconnected clients."""
         self.faults = ThrottledLogAdapter(log)
-        """… and exceptions of sessions."""
+        """Log of exceptions from sessions."""
         self.clients: list[Client] = []
         self.address = ("", 0)
-        """Where it listens."""
+        """Address of the open port."""
         self.is_open = False
         self._options = options
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; closed again if it is stopped meanwhile.
+        """Open the port; if `stop` is called meanwhile, close it again.
 
         Raises
         ------
         NotNowError
-            It listens already.
+            The port is open already.
         PortError
-            The port cannot be had.
+            The port is not available.
         WorldError
-            What answers cannot be made.
+            The interface's handler cannot be created.
         """
         name = self.interface.name
         if self.is_open:
@@ -145,6 +146,7 @@ class Pump(ABC):
             self.is_open = False
             raise
 
+        # `stop` was called while the port was being opened.
         if not self.is_open:
             await self._close()
             return
@@ -153,7 +155,7 @@ class Pump(ABC):
         self.hub.attach(self)
 
     async def stop(self) -> None:
-        """Close the port, and disconnect the clients."""
+        """Close the port and disconnect the clients."""
         if not self.is_open:
             return
         self.is_open = False
@@ -165,16 +167,16 @@ class Pump(ABC):
 
     @abstractmethod
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
-        """Open the port; host and port that it has."""
+        """Open the port; return its host and port number."""
 
     @abstractmethod
     async def _close(self) -> None:
-        """Close it."""
+        """Close the port."""
 
     def made(
         self, peer: str, key: object, wake: Callable[[], None] = lambda: None
     ) -> Any:
-        """A session, or what answers all."""
+        """Return a new session, or a new handler for all clients."""
         assert self.interface.session is not None
         source = str(getattr(key, "source", peer))
         door = Door(
@@ -188,35 +190,37 @@ class Pump(ABC):
         return self.interface.session(door)
 
     def answerer(self, kind: str) -> Any:
-        """What answers all.
+        """Return a new handler that answers all clients.
 
         Raises
         ------
         WorldError
-            It cannot be made.
+            The handler cannot be created.
         """
         try:
             return self.made(kind, self)
         except Exception as error:
-            # whatever a stranger's code does
+            # Code of plug-ins may raise any exception.
             raise WorldError(
-                f"interface {self.interface.name}: cannot be started: {shown(repr(error), 300)}"
+                f"interface {self.interface.name}: cannot start: {shown(repr(error), 300)}"
             ) from error
 
     def warn(self, text: str) -> None:
-        """Write a line into the log, in the interface's name."""
+        """Log a line under the interface's name."""
         self.refusals.log(
             logging.WARNING, "%s: %s", self.interface.name, shown(text, 300)
         )
 
     def fence(self, what: str, end: Callable[[], object] | None = None) -> ErrorBarrier:
-        """Through which what belongs to the interface is called."""
+        """Return an error barrier for calls to the interface's code."""
         return ErrorBarrier(
             self.faults, f"interface {self.interface.name}: {what}", end
         )
 
     def has_room(self, source: str) -> bool:
-        """Whether a client of an address may come."""
+        """Return whether another client from an address may connect."""
+        # One address may have half of the places, so that it cannot lock out all
+        # others.
         most = self.interface.clients
         return (
             self.is_open
@@ -225,11 +229,11 @@ class Pump(ABC):
         )
 
     def refused(self, peer: str) -> None:
-        """A client was not let in."""
+        """Log that a client was refused."""
         self.warn(f"client {peer} refused: there are too many")
 
     def over(self, client: Client, session: Session | None) -> None:
-        """Nothing of a client is left, whatever its session does."""
+        """Remove a client and close its session, whatever the session raises."""
         with contextlib.suppress(ValueError):
             self.clients.remove(client)
         if session is not None:
@@ -237,29 +241,29 @@ class Pump(ABC):
         client_left(self.control, cast(Hashable, client))
 
     def on_snapshot(self, now: float) -> None:
-        """A step is done."""
+        """Notify all clients of a step."""
         for client in tuple(self.clients):
             client.stepped(now)
 
 
 def bytes_of(session: Session) -> bytes:
-    """What a session has to send.
+    """Return the bytes that a session has to send.
 
     Raises
     ------
     TypeError
-        It says something else.
+        The session returns another type.
     """
     return as_bytes(session.data_to_send())
 
 
 def as_bytes(found: object) -> bytes:
-    """What a session gave to be sent.
+    """Check that output of a session is bytes, and return it.
 
     Raises
     ------
     TypeError
-        It is not bytes.
+        The output has another type.
     """
     if not isinstance(found, (bytes, bytearray, memoryview)):
         raise TypeError(
@@ -270,14 +274,13 @@ def as_bytes(found: object) -> bytes:
 
 
 def timer_of(session: Session, now: float) -> float | None:
-    """When a session is to be called again, on the clock of the event loop, s; None:
-    never.
+    """Return the time of a session's next timer on the loop's clock, s; None if unset.
 
     Raises
     ------
     TypeError
-        It says something else, such as a number that is none: the loop sorts by these
-        times.
+        The session returns another type or NaN. The event loop sorts its timers by
+        these times, so NaN would break the order of all of them.
     """
     when = session.next_timer()
     if when is None or when == math.inf:
@@ -291,7 +294,7 @@ def timer_of(session: Session, now: float) -> float | None:
 
 
 class TcpPump(Pump):
-    """A TCP port, and a session for each client."""
+    """TCP port, with a session for each client."""
 
     _server: asyncio.Server | None = None
 
@@ -307,11 +310,12 @@ class TcpPump(Pump):
         server, self._server = self._server, None
         if server is not None:
             server.close()
-        await asyncio.sleep(0)  # connections hear of their end
+        # Let the protocols handle the end of their connections.
+        await asyncio.sleep(0)
 
 
 class TcpClient(asyncio.Protocol):
-    """One connection."""
+    """TCP connection of one client."""
 
     def __init__(self, pump: TcpPump) -> None:
         self._pump = pump
@@ -324,10 +328,10 @@ class TcpClient(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._is_woken = False
         self._pauses: set[str] = set()
-        """Why nothing is read from it."""
+        """Reasons why reading from the client is paused."""
         self.peer = self.source = "?"
 
-    # -- asyncio's side
+    # -- asyncio callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
@@ -354,7 +358,7 @@ class TcpClient(asyncio.Protocol):
         """See `asyncio.Protocol`."""
         self._pump.hub.intake.soon(self._leave)
 
-    # -- inside the fence
+    # -- called through the error barrier
 
     def _made(self) -> None:
         transport, pump = self._transport, self._pump
@@ -363,7 +367,7 @@ class TcpClient(asyncio.Protocol):
         self.peer = f"{peer[0]}:{peer[1]}" if peer else "?"
         self.source = source_of(str(peer[0])) if peer else "?"
         if not pump.has_room(self.source):
-            # else it was accepted in the moment of its end
+            # When the port closes, the system may still deliver an accepted connection.
             if pump.is_open:
                 pump.refused(self.peer)
             transport.abort()
@@ -397,7 +401,7 @@ class TcpClient(asyncio.Protocol):
             self._flush()
 
     def wake(self) -> None:
-        """The session has something to send."""
+        """Schedule a flush, because the session has something to send."""
         if not self._is_woken:
             self._is_woken = True
             self._loop.call_soon(self._fence.run, self._woken)
@@ -407,7 +411,7 @@ class TcpClient(asyncio.Protocol):
         self._flush()
 
     def stepped(self, now: float) -> None:
-        """A step is done."""
+        """Notify the session of a step."""
         self._fence.run(self._stepped, now)
 
     def _stepped(self, now: float) -> None:
@@ -423,7 +427,7 @@ class TcpClient(asyncio.Protocol):
         self._flush()
 
     def _flush(self) -> None:
-        """Send what there is, and see when to come again."""
+        """Send the session's output, and set its next timer."""
         session, outlet, transport = self._session, self._outlet, self._transport
         if (
             session is None
@@ -434,10 +438,11 @@ class TcpClient(asyncio.Protocol):
             return
 
         self._stop_timer()
+        # Ask for output only when the last one is sent, so that memory stays bounded.
         if not outlet.is_full:
             outlet.write(bytes_of(session))
             if outlet.unread > MAX_UNREAD:
-                self._cut_off(f"{outlet.unread} bytes lie unread")
+                self._cut_off(f"it has {outlet.unread} unread bytes")
                 return
 
             if session.is_closed:
@@ -451,7 +456,7 @@ class TcpClient(asyncio.Protocol):
             self._timer = self._loop.call_at(when, self._fence.run, self._on_timer)
 
     def _hold_up(self, outlet: Outlet) -> None:
-        """Nothing is read from one that does not read."""
+        """Pause reading from a client that does not read."""
         if outlet.is_full:
             self._pause("unread")
 
@@ -483,10 +488,10 @@ class TcpClient(asyncio.Protocol):
         )
         return sock is None or has_hung_up(sock.fileno())
 
-    # -- the end
+    # -- end of the connection
 
     def _cut_off(self, why: str) -> None:
-        self._pump.warn(f"client {self.peer} is cut off: {why}")
+        self._pump.warn(f"client {self.peer} disconnected: {why}")
         self.cut()
 
     def _stop_timer(self) -> None:
@@ -502,7 +507,7 @@ class TcpClient(asyncio.Protocol):
         )
 
     def _leave(self) -> None:
-        """Nothing of it is left, whatever its session does."""
+        """Remove the client, whatever its session raises."""
         self._stop_timer()
         session, self._session = self._session, None
         if self._inlet is not None:
@@ -511,7 +516,7 @@ class TcpClient(asyncio.Protocol):
 
 
 class UdpPump(Pump, asyncio.DatagramProtocol):
-    """A UDP port, and one for all who send to it."""
+    """UDP port, with one handler for all senders."""
 
     kind = socket.SOCK_DGRAM
     _transport: asyncio.DatagramTransport | None = None
@@ -529,9 +534,8 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
         else:
             sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             try:
-                sock.setsockopt(
-                    socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-                )  # a client on this machine binds the port too
+                # A client on this machine binds the same port for broadcasts.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 sock.setblocking(False)
                 sock.bind(("0.0.0.0", port))
                 transport, _ = await loop.create_datagram_endpoint(
@@ -549,18 +553,20 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.close()
-            await asyncio.sleep(0)  # its port is free then
+            # The transport frees the port in the next iteration.
+            await asyncio.sleep(0)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport."""
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
-        """Answer one."""
+        """Answer a datagram."""
         self._fence.run(self._received, data, addr)
 
     def _received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
         now, source = asyncio.get_running_loop().time(), str(addr[0])
+        # UDP has no back-pressure, so datagrams beyond the limits are dropped.
         if (
             self._transport is None
             or len(data) > MAX_DATAGRAM
@@ -573,12 +579,12 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
             self._datagrams.receive_datagram(data, source, now),
             strict=False,
         ):
-            # a source that cannot be reached
+            # The source may be unreachable.
             with contextlib.suppress(OSError):
                 self._transport.sendto(answer, addr)
 
     def error_received(self, exc: Exception) -> None:
-        """A datagram of ours was not taken: nothing to be done."""
+        """Ignore errors of sent datagrams; UDP may lose them anyway."""
 
 
 __all__ = [

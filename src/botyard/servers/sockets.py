@@ -1,4 +1,4 @@
-"""Socket helpers of all servers: who has a port, errors, hang-up detection, keep-alive."""
+"""Socket helpers of all servers: used ports, errors, hang-up detection, keep-alive."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from typing import Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 MAX_STUCK: Final = 30.0
-"""A client that has not read for this long, s, is disconnected."""
+"""Time without reading after which a client is disconnected, s."""
 READ_SIZE: Final = 16 << 10
-"""Bytes that asyncio reads at a time from a peer whose bytes are kept until its turn
-comes.
-"""
+"""Maximum number of bytes of one read, for peers whose bytes are queued."""
 
 
 Opened: TypeAlias = socket.socket | asyncio.Server | asyncio.BaseTransport
 _opened: WeakKeyDictionary[Opened, str] = WeakKeyDictionary()
-"""What this process listens with, and for which of its services."""
+"""Listening sockets of this process, and the service of each."""
 
 
 def note_port(opened: Opened, service: str) -> None:
-    """Note which service listens, for `reason_of`; it counts until it is closed."""
+    """Register the service of a listening socket for `reason_of`, until it closes."""
     _opened[opened] = service
 
 
@@ -39,7 +37,7 @@ def _sockets_of(opened: Opened) -> Iterable[socket.socket]:
 
 
 def _service_at(port: int, kind: socket.SocketKind) -> str:
-    """The service of this process that has a port; empty: none."""
+    """Return the service of this process that uses a port; empty if none does."""
     found = (
         service
         for opened, service in list(_opened.items())
@@ -52,12 +50,12 @@ def _service_at(port: int, kind: socket.SocketKind) -> str:
 def reason_of(
     error: OSError, port: int, kind: socket.SocketKind = socket.SOCK_STREAM
 ) -> str:
-    """Why a port cannot be had, for people."""
+    """Return the reason why a port is not available, as text for a message."""
     service = _service_at(port, kind) if error.errno == errno.EADDRINUSE else ""
     if service:
-        return f"{service} of this simulator has that port"
+        return f"{service} of this simulator uses this port"
     reason = error.strerror or str(error)
-    # asyncio puts the address in front, we do so ourselves
+    # asyncio prefixes the address, which the caller's message already contains.
     return (
         reason.rpartition(": ")[2]
         if reason.startswith("error while attempting")
@@ -66,16 +64,18 @@ def reason_of(
 
 
 def read_in_pieces(transport: asyncio.BaseTransport) -> None:
-    """Let at most `READ_SIZE` bytes come at a time: by itself asyncio hands over 256
-    KiB, whatever limit a server has for what waits.
+    """Limit each read from a transport to `READ_SIZE` bytes.
+
+    By default asyncio reads 256 KiB at once, more than the limits of some servers.
     """
     if hasattr(transport, "max_size"):
         transport.max_size = READ_SIZE
 
 
 def has_hung_up(fd: int) -> bool:
-    """Whether the other end of a socket has closed its side, although bytes may still
-    be unread; False where the system cannot tell.
+    """Return whether the peer has closed its side, even if bytes are still unread.
+
+    It is False if the system does not support the check.
     """
     if fd < 0:
         return True
@@ -87,8 +87,9 @@ def has_hung_up(fd: int) -> bool:
 
 
 def has_unread(sock: socket.socket | None) -> bool:
-    """Whether bytes of the other end have come and were not read: ask before calling it
-    silent, for a busy loop reads late.
+    """Return whether unread bytes of the peer have arrived.
+
+    Check this before a peer counts as silent, because a busy event loop reads late.
     """
     if sock is None or sock.fileno() < 0:
         return False
@@ -101,8 +102,9 @@ def has_unread(sock: socket.socket | None) -> bool:
 
 
 def has_room(sock: socket.socket | None) -> bool:
-    """Whether the other end has read, so that more can be written: ask before saying
-    that it does not read.
+    """Return whether the peer has read, so that more can be written.
+
+    Check this before a peer counts as stuck.
     """
     if sock is None or sock.fileno() < 0:
         return False
@@ -115,12 +117,14 @@ def has_room(sock: socket.socket | None) -> bool:
 
 
 def keep_alive(sock: socket.socket | None) -> None:
-    """Let the system notice within two minutes that a silent client's machine is gone,
-    so that its robot becomes free.
+    """Enable keep-alive, so that a dead machine is detected within two minutes.
+
+    The robot of a client on that machine then becomes free.
     """
     if sock is None:
         return
-    with contextlib.suppress(OSError):  # it has been reset meanwhile
+    # The connection may have been reset meanwhile.
+    with contextlib.suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in (
             ("TCP_KEEPIDLE", 60),

@@ -1,6 +1,4 @@
-"""`ThrottledLog`: a rate-limited log for frequent lines; and the log of an event loop's
-own errors.
-"""
+"""`ThrottledLog`: a rate-limited log for frequent lines and event loops' errors."""
 
 from __future__ import annotations
 
@@ -13,10 +11,9 @@ from botyard.control.error_barrier import Log
 
 
 def watch_over(loop: asyncio.AbstractEventLoop, log: Log) -> None:
-    """Let the loop tell `log` of exceptions that came out of callbacks and tasks: at
-    most one a second.
+    """Log exceptions from callbacks and tasks of an event loop, at most one per second.
 
-    What the system refused, such as one more open file, is told without a trace.
+    Errors of the system, such as too many open files, are logged without a traceback.
     """
     quiet = ThrottledLog(log)
 
@@ -31,19 +28,21 @@ def watch_over(loop: asyncio.AbstractEventLoop, log: Log) -> None:
 
 
 class ThrottledLog:
-    """Rate-limited log lines of one kind: at most one per second, which counts those
-    that were suppressed.
+    """Rate-limited log lines of one kind.
+
+    After the burst it logs at most one line per second, with the number of suppressed
+    lines.
 
     Parameters
     ----------
     log : Logger or LoggerAdapter
-        Where they go.
+        Log that gets the lines.
     burst : int
         Token bucket of lines: burst; the rate is one per `PERIOD`.
     """
 
     PERIOD: Final = 1.0
-    """Between two lines, s."""
+    """Time between two lines, s."""
 
     def __init__(self, log: Log, burst: int = 1) -> None:
         self._log = log
@@ -61,8 +60,9 @@ class ThrottledLog:
         to: Log | None = None,
         exc_info: BaseException | None = None,
     ) -> None:
-        """Log a line now, or count it; `to`: another log for this one. Called in an
-        event loop.
+        """Log a line now, or count it as suppressed.
+
+        Call this in an event loop. `to` replaces the log for this line.
         """
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -83,9 +83,7 @@ class ThrottledLog:
             )
 
     def _log_suppressed(self) -> None:
-        """Tell of those that were counted: the last one, and how many there were beside
-        it.
-        """
+        """Log the last suppressed line, with the number of the others."""
         self._timer = None
         (log, level, text, args), others = self._last, self._suppressed - 1
         self._suppressed = 0
@@ -95,8 +93,9 @@ class ThrottledLog:
 
 
 class ThrottledLogAdapter(logging.LoggerAdapter[logging.Logger]):
-    """Rate-limited logger of internal errors that clients can cause: the first with its
-    traceback, then one line per second.
+    """Rate-limited logger of internal errors that clients can cause.
+
+    The first line has its traceback, then one line per second follows.
     """
 
     def __init__(self, log: logging.Logger) -> None:
@@ -104,7 +103,7 @@ class ThrottledLogAdapter(logging.LoggerAdapter[logging.Logger]):
         self._throttled_log = ThrottledLog(log)
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Log a line, or count it."""
+        """Log a line, or count it as suppressed."""
         error = sys.exc_info()[1] if kwargs.get("exc_info") else None
         self._throttled_log.log(level, str(msg), *args, exc_info=error)
 

@@ -1,9 +1,9 @@
-"""`TimeShare`: fair scheduling of work for unknown peers: a limited share of time for
-all together, round robin over their addresses.
+"""`TimeShare`: fair scheduling of work for untrusted peers.
 
-A worker does a little in its turn. What that took is booked; when all of them have had
-their share, they wait, and everybody else is served. So it does not matter what a peer
-asks for, or how often: it can only make itself wait, and those at its own address.
+All workers together have a limited share of time, which addresses use round-robin. A
+worker does a small piece of work in its turn, and its cost is charged. When the share
+is used up, all workers wait, and other work continues. So whatever a peer requests, and
+however often, it delays only itself and peers at its own address.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ BURST_S: Final = 0.05
 
 
 class Worker(Protocol):
-    """Somebody's work."""
+    """A unit of work for a peer."""
 
     @property
     def source(self) -> str:
-        """Its address: workers of one address share a part."""
+        """Address of the peer; workers of one address share its turns."""
         ...
 
     @property
     def fence(self) -> ErrorBarrier:
-        """Through which it is called."""
+        """Error barrier for calls to the worker."""
         ...
 
     def turn(self) -> bool:
-        """Do a little, some milliseconds at most; whether there is more to do now."""
+        """Do at most some milliseconds of work; return whether more is left."""
         ...
 
 
 class TimeShare:
-    """Shares time among workers.
+    """Round-robin scheduler that shares time among workers.
 
     Parameters
     ----------
     share : float
-        Part of the time that all of them get together.
+        Share of time of all workers together.
     clock : callable
-        What work costs is measured by, s: the time that this thread has computed, so
-        that others on the machine do not count, nor do steps of the world.
+        Clock that measures the cost of work, s. By default it is the CPU time of this
+        thread, so neither other programs nor steps of the world count.
     """
 
     def __init__(self, share: float, clock: Callable[[], float] = worked) -> None:
@@ -65,16 +65,18 @@ class TimeShare:
         self._is_working = False
 
     def wants(self, worker: Worker) -> None:
-        """A worker has something to do; it is called now, or when its turn comes."""
+        """Queue a worker; it is called now or when its turn comes."""
         if id(worker) in self._waiting:
             return
         self._waiting.add(id(worker))
         self._queues.setdefault(worker.source, deque()).append(worker)
+        # A worker may queue another one during its turn; the loop in `_work` handles
+        # it.
         if self._timer is None and not self._is_working:
             self._work()
 
     def forget(self, worker: Worker) -> None:
-        """It has nothing to do any more."""
+        """Remove a worker from its queue."""
         if id(worker) in self._waiting:
             self._waiting.discard(id(worker))
             queue = self._queues[worker.source]
@@ -83,16 +85,17 @@ class TimeShare:
                 del self._queues[worker.source]
 
     def spend(self, seconds: float) -> None:
-        """Work that was done elsewhere for one of them took so long, s."""
+        """Charge the cost of work that was done outside a turn, s."""
         self._room().spend(asyncio.get_running_loop().time(), seconds)
 
     def clock(self) -> float:
-        """What `spend` is measured by."""
+        """Return the time of the clock for `spend`, s."""
         return self._clock()
 
     async def admit(self, source: str) -> None:
-        """Wait for a turn: for work that is a coroutine, which books what it took by
-        `spend`.
+        """Wait for a turn, for work in a coroutine.
+
+        The caller charges it with `spend`.
         """
         visitor = _Visitor(source)
         try:
@@ -135,8 +138,9 @@ class TimeShare:
             self._is_working = False
 
     def _next(self) -> Worker:
-        """The first worker of the address whose turn it is; that address is the last
-        one then.
+        """Return the first worker of the address whose turn it is.
+
+        The address then moves to the end.
         """
         source, queue = next(iter(self._queues.items()))
         worker = queue.popleft()
@@ -148,7 +152,7 @@ class TimeShare:
 
 
 class _Visitor:
-    """Waits for a turn."""
+    """Worker that only waits for a turn, for `admit`."""
 
     def __init__(self, source: str) -> None:
         self.source = source

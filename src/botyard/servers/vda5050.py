@@ -1,8 +1,8 @@
 """AGVs of VDA 5050 over MQTT (`botyard.interfaces.vda5050`).
 
-Each AGV is a client of the broker, since a client has only one last will. The clients'
-threads put orders into inboxes. Orders are studied in another thread, one after the
-other, while the loop advances the AGVs.
+Each AGV is a client of the broker, because a client has only one last will. The
+clients' threads put orders into inboxes. Another thread checks orders, one by one,
+while the event loop advances the AGVs.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.task import Vehicle
 
 TICK_S: Final = 0.02
-"""Wall time between two looks at the clock, s."""
+"""Wall time between two updates, s."""
 MAX_PAYLOAD: Final = 4_000_000
-"""Longest message, bytes; longer ones are dropped."""
+"""Maximum length of a message, bytes; longer ones are dropped."""
 MAX_ORDERS: Final = 4
-"""Queue length of messages for an AGV; others are dropped: an error in the AGV's state
-says so.
+"""Length of an AGV's queue of messages.
+
+Further ones are dropped, and the AGV's state reports an error.
 """
 OFFLINE_WAIT_S: Final = 2.0
-"""Longest wait for the delivery of the connection messages at the end, s."""
+"""Longest wait for the delivery of the final connection messages, s."""
 
 log = logging.getLogger("botyard.traffic")
 
 
 class Inbox:
-    """Messages of one topic on their path from the MQTT client's thread to the loop:
-    few, and none that is too long.
+    """Bounded queue of one topic's messages, from the MQTT client's thread to the loop.
 
     Parameters
     ----------
     lost : callable
-        Is told in the loop how many messages were dropped.
+        Called in the event loop with the number of dropped messages.
     """
 
     def __init__(self, lost: Callable[[int], None]) -> None:
@@ -67,7 +67,7 @@ class Inbox:
                 self._messages.append(bytes(payload))
 
     def next(self) -> bytes | None:
-        """Take the oldest message, in the loop."""
+        """Return the oldest message, in the event loop; None if the queue is empty."""
         with self._lock:
             data = self._messages.popleft() if self._messages else None
             lost, self._lost = self._lost, 0
@@ -78,14 +78,14 @@ class Inbox:
 
 
 class MqttFleet:
-    """AGVs at a broker.
+    """AGVs at an MQTT broker.
 
     Parameters
     ----------
     names : sequence of Vehicle5050
-        Who they are.
+        Identities of the AGVs.
     vehicle : Vehicle
-        Radius and motion of all of them.
+        Radius and motion of all AGVs.
     """
 
     def __init__(self, names: Sequence[Vehicle5050], vehicle: Vehicle) -> None:
@@ -100,13 +100,13 @@ class MqttFleet:
             for topic in self.fleet.order_topics
         }
         self._clients: dict[str, Any] = {}
-        """MQTT clients by the topic of an AGV without its last part."""
+        """MQTT clients by the topic of an AGV without its last level."""
         self._numbers = {_agv_of(topic): i for i, topic in enumerate(self._inboxes)}
         self._leaving: dict[int, Any] = {}
-        """The state of each AGV that the MQTT client may still keep."""
+        """Last state of each AGV that the MQTT client may still hold."""
         self._connected: set[int] = set()
         self._arrived = asyncio.Event()
-        """Orders may wait in the inboxes."""
+        """Set when orders may wait in the inboxes."""
 
     def _lost(self, topic: str, count: int) -> None:
         text = (
@@ -116,7 +116,7 @@ class MqttFleet:
         self.fleet.refuse(topic, OrderError("orderError", text))
 
     def _connect(self, host: str, port: int, handover: Handover) -> None:
-        """Connect all AGVs. Blocks: runs in another thread."""
+        """Connect all AGVs. This blocks, so it runs in a thread."""
         try:
             from paho.mqtt import client as mqtt
             from paho.mqtt.enums import CallbackAPIVersion
@@ -147,7 +147,9 @@ class MqttFleet:
         ) -> None:
             if reason.is_failure:
                 self._throttled_log.log(
-                    logging.WARNING, "the MQTT broker refuses us: %s", reason
+                    logging.WARNING,
+                    "the MQTT broker refused the connection: %s",
+                    reason,
                 )
                 return
 
@@ -162,20 +164,18 @@ class MqttFleet:
         client.on_connect, client.on_message = connected, received
 
     def _let_in(self, i: int) -> None:
-        # a new connection sends nothing of the one before
+        # A new connection does not send messages of the previous one.
         self._leaving.pop(i, None)
         self._send([self.fleet.online(i)])
         self._connected.add(i)
 
     @property
     def _is_in(self) -> bool:
-        """Whether the broker has let all AGVs in."""
+        """Whether the broker has accepted all AGVs."""
         return len(self._connected) == len(self._inboxes)
 
     def _send(self, messages: Iterable[Message]) -> list[Any]:
-        """Publish messages, each by the client of its AGV. Returns how each is on its
-        way.
-        """
+        """Publish messages by the clients of their AGVs; return the delivery infos."""
         return [
             client.publish(*message)
             for message in messages
@@ -183,8 +183,10 @@ class MqttFleet:
         ]
 
     def _send_states(self, now: float, last: bool = False) -> None:
-        """Publish the states that are due. The MQTT client keeps what the broker does
-        not read, so each AGV has one state there.
+        """Publish the states that are due.
+
+        The MQTT client buffers messages that the broker does not read, so at most one
+        state of each AGV is in its buffer.
         """
         self._leaving = {
             i: sent for i, sent in self._leaving.items() if not _has_left(sent)
@@ -194,10 +196,11 @@ class MqttFleet:
             self._leaving[self._numbers[_agv_of(message.topic)]] = sent
 
     def _disconnect(self) -> None:
-        """Disconnect all AGVs. Blocks, for a little more than `OFFLINE_WAIT_S` at most."""
+        """Disconnect all AGVs. This blocks for slightly more than `OFFLINE_WAIT_S`."""
         end = time.monotonic() + OFFLINE_WAIT_S
         for sent in self._send(self.fleet.offline()):
-            with contextlib.suppress(RuntimeError, ValueError):  # the broker has gone
+            # The broker has disconnected.
+            with contextlib.suppress(RuntimeError, ValueError):
                 sent.wait_for_publish(max(0.0, end - time.monotonic()))
 
         for client in self._clients.values():
@@ -213,15 +216,21 @@ class MqttFleet:
         speed: float = 1.0,
         stop: asyncio.Event | None = None,
     ) -> Outcome | None:
-        """Wait for an order for each AGV, then drive, in real time, until all have
-        ended or `stop` is set. None: stopped before.
+        """Wait for an order for each AGV, then drive in real time.
+
+        The run ends when all AGVs have finished, or when `stop` is set.
+
+        Returns
+        -------
+        Outcome or None
+            Result of the run; None if it was stopped before the start.
 
         Raises
         ------
         WorldError
             The extra is not installed.
         PeerError
-            There is no broker.
+            The broker cannot be reached.
         """
         stop, clock = stop or asyncio.Event(), asyncio.get_running_loop().time
         try:
@@ -233,7 +242,7 @@ class MqttFleet:
                 )
 
             with telling(
-                f"{shown(host)}:{port} does not answer as an MQTT broker; it is waited for",
+                f"{shown(host)}:{port} does not answer as an MQTT broker; waiting for it",
                 log.warning,
             ):
                 while not self._is_in and not stop.is_set():
@@ -260,16 +269,15 @@ class MqttFleet:
             await asyncio.to_thread(self._disconnect)
 
     async def _tick(self, worker: asyncio.Task[None]) -> None:
-        """Send states, and wait for the next look at the clock."""
+        """Send states, and wait for the next update."""
+        # `result` raises the exception of a failed task, which ends the run.
         if worker.done():
             worker.result()
         self._send_states(asyncio.get_running_loop().time())
         await asyncio.sleep(TICK_S)
 
     async def _take_orders(self, speed: float) -> None:
-        """Take orders, those of all AGVs in turns, and start the run when each AGV has
-        one.
-        """
+        """Process orders of all AGVs in turns; start the run when each AGV has one."""
         fleet, clock = self.fleet, asyncio.get_running_loop().time
         while True:
             await self._arrived.wait()
@@ -284,7 +292,7 @@ class MqttFleet:
                     fleet.begin(clock(), speed, traffic)
 
     def _awaited(self) -> str:
-        """What is waited for before anybody drives."""
+        """Return the progress message for the wait before the start."""
         topics = self.fleet.order_topics
         more = " …" if len(topics) > 1 else ""
         return shown(
@@ -294,15 +302,16 @@ class MqttFleet:
 
 
 def _has_left(sent: Any) -> bool:
-    """Whether the MQTT client does not keep a message any more."""
+    """Return whether the MQTT client no longer holds a message."""
     try:
         return bool(sent.is_published())
-    except (RuntimeError, ValueError):  # it never went to the broker
+    # The message was never sent to the broker.
+    except (RuntimeError, ValueError):
         return True
 
 
 def _agv_of(topic: str) -> str:
-    """The part of a topic that names the AGV."""
+    """Return the part of a topic that identifies the AGV."""
     return topic.rpartition("/")[0]
 
 

@@ -1,9 +1,8 @@
-"""Clocks of the processing time for clients and peers: time of the event loop's thread,
-without steps of the world.
+"""Clocks that measure the processing time for clients, without steps of the world.
 
-Who may step the world may do so at any pace. So steps, and telling everybody of them,
-are not counted in the budgets of those who ask for them, whatever the protocol: the
-clocks here stand still meanwhile, and all budgets are measured by them.
+A client that may step the world may do so at any rate. So steps, and notifications
+about them, are not charged to the budgets of the clients that request them, in any
+protocol. These clocks stop meanwhile, and all budgets use these clocks.
 """
 
 from __future__ import annotations
@@ -15,9 +14,7 @@ from collections.abc import Iterator
 
 
 class _Free(threading.local):
-    """What was not counted so far, s, of each thread: its loop has a simulator of its
-    own.
-    """
+    """Uncounted time of each thread so far, s; each event loop has its simulator."""
 
     worked = 0.0
     passed = 0.0
@@ -28,20 +25,22 @@ _free = _Free()
 
 
 def worked() -> float:
-    """Time that this thread has computed, s, whatever else the machine does; steps of
-    the world are left out.
+    """Return the CPU time of this thread without steps of the world, s.
+
+    Other load of the machine does not count.
     """
     return time.thread_time() - _free.worked
 
 
 def passed() -> float:
-    """Time that has passed, s; steps of the world are left out."""
+    """Return the wall time without steps of the world, s."""
     return time.perf_counter() - _free.passed
 
 
 @contextlib.contextmanager
 def uncounted() -> Iterator[None]:
-    """What happens meanwhile is nobody's work: both clocks stand still."""
+    """Stop both clocks inside the context."""
+    # An outer context already stops the clocks.
     if _free.is_open:
         yield
         return

@@ -1,5 +1,7 @@
-"""Background tasks of the event loop: they are kept referenced, their errors are
-logged, and they are cancelled at shutdown.
+"""Background tasks of the event loop.
+
+The loop itself keeps only weak references to tasks, so `Background` holds them. It logs
+their errors and cancels them at shutdown.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ log = logging.getLogger("botyard")
 
 
 class Background:
-    """Background tasks that nobody awaits."""
+    """Background tasks that are not awaited."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -33,8 +35,9 @@ class Background:
     def start(
         self, work: Coroutine[Any, Any, T] | Portions[T], what: str
     ) -> asyncio.Task[T]:
-        """Start a coroutine or cooperative work; an exception is logged as an internal
-        error of `what`.
+        """Start a coroutine or cooperative work.
+
+        An exception is logged as an internal error of `what`.
         """
         task = asyncio.get_running_loop().create_task(
             _in_portions(work) if isinstance(work, Generator) else work
@@ -56,17 +59,19 @@ class Background:
             try:
                 resolve(result, await work)
             except asyncio.CancelledError:
-                # not of those who wait, who may be other tasks and threads: they are
-                # told below
+                # Do not cancel the callers, which may be other tasks and threads;
+                # `over` resolves their future instead.
                 raise
-            except Exception as error:  # whoever waits for it is told
+            except Exception as error:
+                # The caller gets the error from the future.
                 resolve(result, error=error)
             except BaseException as error:
                 resolve(result, error=error)
                 raise
 
         def over(_task: asyncio.Task[None]) -> None:
-            # it may have been given up before it began
+            # A task that is cancelled before its first step never runs the coroutine;
+            # close it.
             work.close()
             resolve(result, error=NotNowError(GIVEN_UP))
 
@@ -90,7 +95,10 @@ class Background:
 
 
 async def _in_portions(work: Portions[T]) -> T:
-    """Run cooperative work slice by slice; the event loop runs in between."""
+    """Run cooperative work slice by slice; the event loop runs in between.
+
+    Each slice yields a pause in seconds, or a future to wait for.
+    """
     error: BaseException | None = None
     while True:
         try:

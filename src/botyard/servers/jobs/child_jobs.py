@@ -1,10 +1,9 @@
-"""Runs jobs for clients in child processes with limits of memory and time, which can be
-killed at any moment.
+"""Jobs for clients in child processes with limits of memory and time.
 
-What such a process does, and how it answers, is in `botyard.processes.child_process`.
-It is a new interpreter and no copy of this one, it inherits no file and no socket but
-its own two pipes, it has a folder for temporary files that is removed after it, and it
-ends with this process however that ends. Interruptions of the terminal do not reach it.
+A job can be killed at any moment. `botyard.processes.child_process` has the child's
+side. The child is a new interpreter, not a fork. It inherits no file and no socket
+except its two pipes, and has a temporary folder that is removed after it. It ends with
+this process, however this process ends. Interrupts of the terminal do not reach it.
 """
 
 from __future__ import annotations
@@ -35,8 +34,9 @@ from botyard.processes.interpreter import python_command
 
 MIB: Final = 2**20
 KILL_WAIT_S: Final = 5.0
-"""Longest wait for a killed process, s: one that is blocked on a disk cannot end before
-the disk answers.
+"""Longest wait for a killed process, s.
+
+A process that is blocked on a disk cannot end before the disk responds.
 """
 
 
@@ -49,7 +49,7 @@ class JobLimits:
     time : float
         Wall time, s.
     memory : int
-        Bytes, where the system can see to it (Linux); also of what it answers.
+        Memory on Linux, and size of the answers on any system, bytes.
     """
 
     time: float = 30.0
@@ -57,7 +57,7 @@ class JobLimits:
 
 
 class JobError(BotyardError):
-    """A job failed or was killed; the text says why."""
+    """A job failed or was killed; the text has the reason."""
 
 
 class Job:
@@ -66,10 +66,9 @@ class Job:
     Parameters
     ----------
     module : str
-        What is run: a module whose `main` calls
-        `botyard.processes.child_process.serve`.
+        Module to run; its `main` calls `botyard.processes.child_process.serve`.
     limits : JobLimits
-        What it may take.
+        Resource limits of the process.
     """
 
     def __init__(self, module: str, limits: JobLimits) -> None:
@@ -84,21 +83,23 @@ class Job:
     def run(
         self, kind: str, request: object, types: Types
     ) -> Iterator[tuple[str, Any]]:
-        """Send a request, and yield the answers as they come. Blocks: call it in a
-        thread.
+        """Send a request, and yield the answers as they arrive.
+
+        This blocks, so call it in a thread.
 
         Parameters
         ----------
         kind, request : str, object
             The request, see `botyard.processes.child_process.write_message`.
         types : mapping
-            What answers are expected, see `botyard.processes.child_process.Channel`.
+            Types of the expected answers, see
+            `botyard.processes.child_process.Channel`.
 
         Raises
         ------
         JobError
-            The process cannot be started, has died, has taken more than it may, has
-            answered nonsense, or was ended.
+            The process cannot be started, died, exceeded its limits, sent an invalid
+            answer, or was killed.
         """
         with contextlib.ExitStack() as stack:
             self._over.clear()
@@ -110,7 +111,7 @@ class Job:
                 process = self._begin(folder, said)
             except OSError as error:
                 raise JobError(
-                    f"no process for it can be started: {error.strerror}"
+                    f"cannot start a process for it: {error.strerror}"
                 ) from None
 
             stack.callback(self._end, process)
@@ -124,13 +125,13 @@ class Job:
             )
             try:
                 write_message(sink, kind, request)
-                # left open: the process ends when it is closed
+                # Keep the pipe open: the process ends when its input closes.
                 sink.flush()
                 channel = Channel(source, types, self._limits.memory)  # type: ignore[arg-type]
                 while (message := channel.read()) is not None:
                     yield message
             except DamagedMessage as error:
-                cause = f"the process for it has answered nonsense: {error}"
+                cause = f"its process sent an invalid answer: {error}"
             except OSError:
                 cause = ""
             else:
@@ -146,13 +147,13 @@ class Job:
             | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
             | {"OPENBLAS_NUM_THREADS": "1"}
         )
-        if places := os.environ.get(
-            "PYTHONPATH"
-        ):  # an empty one is the working directory, as in PYTHONPATH=/a:$PYTHONPATH
+        # An empty entry, as in PYTHONPATH=/a:$PYTHONPATH, means the working directory.
+        if places := os.environ.get("PYTHONPATH"):
             environment["PYTHONPATH"] = os.pathsep.join(
                 filter(None, places.split(os.pathsep))
             )
 
+        # The CPU limit, in whole seconds, is a fallback for the timer of this process.
         arguments = [str(self._limits.memory), str(math.ceil(self._limits.time) + 1)]
         with self._lock:
             if self._reason:
@@ -164,14 +165,15 @@ class Job:
                 stderr=said,
                 env=environment,
                 start_new_session=True,
-                # where pipes can be so large; else they are as always
+                # A hint for systems that support large pipes; others ignore it.
                 pipesize=MIB,
             )
             return self._process
 
     def kill(self, reason: str = "the simulator is closing") -> None:
-        """End the work at once; `run` says why. May be called from any thread, also
-        before it has begun.
+        """Kill the job at once; `run` raises `JobError` with the reason.
+
+        This may be called from any thread, also before the job has started.
         """
         with self._lock:
             self._reason = self._reason or reason
@@ -179,16 +181,15 @@ class Job:
                 self._process.kill()
 
     def wait(self) -> None:
-        """Wait until nothing is left of work that was ended; not longer than
-        `KILL_WAIT_S`.
-        """
+        """Wait at most `KILL_WAIT_S` until a killed job has released everything."""
         self._over.wait(KILL_WAIT_S)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """Nothing is left of the process."""
+        """Kill the process and close its pipes."""
         process.kill()
         for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):  # what was not sent yet
+            # Closing flushes unsent bytes, which fails if the process is gone.
+            with contextlib.suppress(OSError):
                 cast(IO[bytes], pipe).close()
 
         self._wait(process)
@@ -203,13 +204,14 @@ class Job:
         return f"it took more than {self._limits.time:g} s (--job-time raises that)"
 
     def _died(self, status: int, said: IO[bytes]) -> str:
-        """Why a process has ended that nobody has ended."""
+        """Return the reason for the end of a process that was not killed here."""
         if status == OUT_OF_MEMORY:
             return (
                 f"it needs more than {self._limits.memory // MIB} MiB of "
                 "memory (--job-memory raises that)"
             )
 
+        # The kernel enforces the time limit as well.
         if -status == getattr(signal, "SIGXCPU", None):
             return self._too_long()
         how = (
@@ -217,9 +219,11 @@ class Job:
             if status > 0
             else signal.strsignal(-status) or f"signal {-status}"
         )
+        # Only the end of the output matters: an exception's message is in its last
+        # line.
         said.seek(max(0, said.seek(0, os.SEEK_END) - 4000))
         lines = said.read().decode("utf-8", "replace").strip().splitlines()
-        return f"the process for it has died ({how})" + (
+        return f"its process died ({how})" + (
             f": {shown(lines[-1], 200)}" if lines else ""
         )
 

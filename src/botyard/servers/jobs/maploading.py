@@ -1,9 +1,9 @@
-"""Loads maps for a running simulator: reads them in processes of their own, waits for
-its turn, puts them under the robots.
+"""Loader of maps for a running simulator.
 
-Maps are read by processes (`botyard.servers.jobs.child_jobs`), which a `Host` waits for
-beside the step loop; it comes back between two steps. So no other client notices that a
-map is being read, however bad it is, and nothing of it is left when it could not be.
+Child processes read the maps (`botyard.servers.jobs.child_jobs`). A `Host` waits for
+them in a thread and returns to the event loop between two steps. So other clients are
+not delayed while a map is read, however bad the map is, and a map that fails leaves no
+trace.
 """
 
 from __future__ import annotations
@@ -41,31 +41,39 @@ log = logging.getLogger("botyard.world")
 T = TypeVar("T")
 
 MAX_WAITING: Final = 16
-"""Length of the queue of map requests; when it is full, the newest request of the
-client with the most is refused.
+"""Length of the queue of map requests.
+
+When the queue is full, it refuses the newest request of the client with the most.
 """
 MAX_READERS: Final = 2
-"""Maps that are read at the same time, for different clients, so that one that hangs
-does not delay the others.
+"""Maximum number of concurrent readers, each for another client.
+
+One map that blocks its reader therefore does not delay the others.
 """
 MAX_ROBOTS: Final = 1000
-"""Robots of a map that is loaded while the simulator runs (``--max-read robots=`` says
-another number), …
+"""Maximum number of robots of a map that is loaded at run time.
+
+The option ``--max-read robots=`` sets another limit.
 """
 MAX_BOXES: Final = 1000
-"""… its movable things, …"""
+"""Maximum number of movable objects of a map that is loaded at run time."""
 MAX_CORNERS: Final = 20_000
-"""… and the corners of all these: putting them in place holds up a step."""
+"""Maximum number of corners of all robots and movable objects of such a map.
+
+To put them in place delays one step.
+"""
 MAX_CROWDING: Final = 500.0
-"""Most walls in an occupied grid cell on average in clients' maps: every ray and every
-move checks them.
+"""Maximum average number of walls in an occupied grid cell of clients' maps.
+
+Each ray and each move checks all walls of a cell.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A world that was read and is ready to be put under the robots; without a path it
-    came from no file of this machine.
+    """A world that was read and is ready for the simulation.
+
+    Without a path, the world did not come from a file on this machine.
     """
 
     path: Path | None
@@ -76,8 +84,9 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wanted:
-    """A map that somebody waits for; without folders, `name` is a path, or what a file
-    that was sent is called.
+    """A request to load a map.
+
+    Without folders, `name` is a path or the name of an uploaded file.
     """
 
     name: str
@@ -86,26 +95,26 @@ class _Wanted:
     path: str | None = None
     data: bytes | None = None
     before: Callable[[World], None] | None = None
-    """Called when it has been read, just before it is put in place."""
+    """Callback after reading, immediately before the map replaces the current one."""
     asked: Context = field(default_factory=copy_context)
-    """Where it was asked for: the journal names who has asked, not who read it."""
+    """Context of the request: the journal names its caller, not the reader."""
 
 
 class MapLoader:
-    """Loads maps (`botyard.control.parts.Maps`).
+    """Loader of maps (`botyard.control.parts.Maps`).
 
     Parameters
     ----------
     sim : Simulation
         The world.
     host : Host
-        For slow work.
+        Runs slow work in threads.
     folders : sequence of Path
-        Where clients may load maps from, besides the shipped ones.
+        Folders from which clients may load maps, in addition to the shipped maps.
     options : Options
-        How map files are read.
+        Options for reading map files.
     limits : JobLimits or None
-        What a process that reads a map may take; None: that is done in this process,
+        Resource limits of a process that reads a map. None: this process reads maps,
         without limits of time and memory (null modem).
     """
 
@@ -122,11 +131,11 @@ class MapLoader:
         self._host = host
         self._folders = [f.resolve() for f in folders]
         self.populate: Callable[[World], object] = sim.populate
-        """Adds the robots of a world."""
+        """Function that adds the robots of a world."""
         self.cells = MapCells(
             sim, host, None if limits is None else lambda module: Job(module, limits)
         )
-        """The map as cells, for those who publish it."""
+        """Map as occupancy cells, for publishers."""
         self._reading = reading.Limits.of(
             options, [*controller_names(), *given_names()]
         )
@@ -137,22 +146,26 @@ class MapLoader:
         self._closed = False
         self._map: tuple[Path, int] | None = None
         self.replaced: Replaced | None = None
-        """What the present map has replaced."""
+        """The map that the current one has replaced."""
         if sim.scene.source:
             path = Path(sim.scene.source).resolve()
             self._map = (path, reading.modified(path))
 
     def beside(self, job: Callable[[], T]) -> Future[T]:
-        """What `job` returns, or raises; done in a thread that gives way to the steps,
-        and that nobody waits for at the end.
+        """Run a job in a thread that yields to the steps.
+
+        Return a future of its result.
+
+        At shutdown the simulator does not wait for the thread.
         """
         result: Future[T] = promise()
         self._host.run_aside(job, lambda found, error: resolve(result, found, error))
         return result
 
     def names(self) -> list[tuple[str, bool]]:
-        """The maps that may be loaded by name, and whether they came with the package.
-        Looks into folders: beside the loop, please.
+        """Return the maps that clients may load by name, and whether each is shipped.
+
+        This scans folders, so call it outside the event loop.
         """
         return client_maps(self._folders)
 
@@ -162,11 +175,14 @@ class MapLoader:
         asker: Hashable = "others",
         before: Callable[[World], None] | None = None,
     ) -> Future[bool]:
-        """Load a map by its name; True when it is in place, False when it was already.
-        MapError and others: the old one stays.
+        """Load a map by its name.
 
-        With `before` it is loaded anew in any case, and `before` is called with it just
-        before it is put in place.
+        The future's result is True when the map has replaced the current one, and False
+        if it is the current one. On an error, such as `MapError`, the current map
+        stays.
+
+        With `before`, the map is always loaded again. `before` is called with the new
+        world immediately before the map is replaced.
         """
         return self._want(
             asker,
@@ -182,29 +198,35 @@ class MapLoader:
         asker: Hashable = "others",
         before: Callable[[World], None] | None = None,
     ) -> Future[bool]:
-        """Put a map in place whose file was sent; no file of it is kept. See `load`."""
+        """Load a map from the bytes of an uploaded file, which is not stored.
+
+        See `load` for the result.
+        """
         return self._want(asker, _Wanted(name, promise(), data=data, before=before))
 
     def reload(self) -> Future[bool]:
-        """Read the present map's file again, changed or not (UNS-024). See `load`.
+        """Read the current map's file again, even if it is unchanged (UNS-024).
+
+        See `load` for the result.
 
         Raises
         ------
         WorldError
-            It did not come from a file.
+            The current map did not come from a file.
         """
         source = self.sim.scene.source
         if not source or self._map is None:
-            raise WorldError("the present map did not come from a file")
+            raise WorldError("the current map did not come from a file")
         return self._want("others", _Wanted(source, promise(), path=str(self._map[0])))
 
     def clear(self) -> None:
-        """No map any more, for everybody."""
+        """Remove the map."""
         self._put(Loaded(None, 0, World(scene=Scene()), build_grid(Scene())), "no map")
 
     def put_back(self, replaced: Replaced) -> Future[bool]:
-        """Put a map in place again that another one has replaced, without robots. See
-        `load`.
+        """Restore a map that another one has replaced, without its robots.
+
+        See `load` for the result.
         """
         loaded = Loaded(
             replaced.path,
@@ -216,7 +238,9 @@ class MapLoader:
 
         def done(grid: Grid | None, error: Exception | None) -> None:
             if error is not None or grid is None:
-                self._failed(wanted, error or WorldError("the map cannot be sorted"))
+                self._failed(
+                    wanted, error or WorldError("the map's walls cannot be indexed")
+                )
             else:
                 self._place(wanted, replace(loaded, grid=grid))
 
@@ -233,12 +257,14 @@ class MapLoader:
         return wanted.done
 
     def _next(self) -> None:
-        """Read what is next."""
+        """Start to read queued maps while readers are free."""
         while not self._closed and (turn := self._queue.next()) is not None:
             self._begin(*turn)
 
     def _begin(self, source: Hashable, wanted: _Wanted) -> None:
         present = None
+        # `present` lets the reader skip a map that has not changed; `before` requires a
+        # load.
         if (
             wanted.folders is not None
             and wanted.before is None
@@ -274,7 +300,7 @@ class MapLoader:
         self._host.run_aside(lambda: _loaded(request, job), done)
 
     def close(self) -> None:
-        """Give up what is being read, and what waits: the simulation ends."""
+        """Cancel all readers and queued requests, because the simulation ends."""
         self._closed = True
         for wanted in (*self._queue.clear(), *self._read):
             resolve(wanted.done, error=NotNowError(GIVEN_UP))
@@ -286,7 +312,7 @@ class MapLoader:
             job.wait()
 
     def _place(self, wanted: _Wanted, loaded: Loaded | None) -> None:
-        """A world was read: put it in place, or say that it is there already."""
+        """Put a world in place, or report that it is already there."""
         if loaded is None:
             log.info(
                 'map "%s" is unchanged and was not loaded again', shown(wanted.name)
@@ -299,7 +325,7 @@ class MapLoader:
         except BotyardError as error:
             self._failed(wanted, error)
         except Exception as error:
-            # a fault of ours costs this map, and nothing else
+            # A bug in the loader costs this map only, never the simulation.
             log.exception("putting a map in place: internal error")
             self._failed(wanted, error)
         else:
@@ -308,7 +334,7 @@ class MapLoader:
     def _put(
         self, loaded: Loaded, name: str, before: Callable[[World], None] | None = None
     ) -> None:
-        """A map is ready: put it under the robots."""
+        """Replace the map and add the robots of the new world."""
         if before is not None:
             before(loaded.world)
         present = self._present()
@@ -320,7 +346,7 @@ class MapLoader:
         log.info("map %s is in place", loaded.path or shown(name))
 
     def _present(self) -> Replaced:
-        """The map, and what there is with it."""
+        """Return the current map with the poses of its bodies, for `put_back`."""
         sim = self.sim
         path, modified = self._map if self._map is not None else (None, 0)
         poses, rows = sim.snapshot.state.pose.tolist(), sim.snapshot.rows
@@ -340,7 +366,7 @@ class MapLoader:
             else f"internal error: {error!r}"
         )
         log.warning(
-            'map "%s" was not loaded, the old one stays: %s',
+            'map "%s" was not loaded, the current map stays: %s',
             shown(wanted.name),
             shown(reason, 500),
         )
@@ -351,12 +377,11 @@ class MapLoader:
 
 
 def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
-    """Read a map, and sort it for the engine; None if it is the present one, unchanged.
-    Runs in another thread.
+    """Read a map and build its grid; return None if it is the current one, unchanged.
 
-    Its walls are sorted into the grid here and not in the process that reads: kernels
-    index by what is in a grid, without a check, and nothing that a stranger's file may
-    have had a hand in is an index.
+    This runs in a thread. The grid is built here and not in the child process: kernels
+    use the contents of a grid as indices without a check. So no index may come from a
+    process that an untrusted file could have compromised.
     """
     if job is None:
         found = reading.read(request, _warn)
@@ -375,8 +400,8 @@ def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
     walls = crowding(grid)
     if walls > MAX_CROWDING:
         raise WorldError(
-            f"so many walls cross or crowd that {walls:.0f} share a place, and "
-            f"at most {MAX_CROWDING:g} may: steps would be late"
+            f"walls are too dense: {walls:.0f} share a grid cell on average, "
+            f"at most {MAX_CROWDING:g} are allowed in a running world"
         )
 
     world = found.world
@@ -385,19 +410,20 @@ def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
         *(robot.spec.dynamics for robot in world.robots),
     )
     if any(one is not None for one in masses):
-        # before the first body with mass is there, and the next step waits for them
+        # Compile now: otherwise the step after the first body with mass waits for the
+        # compiler.
         get_mass_kernels()
 
     return Loaded(found.path, found.modified, world, grid)
 
 
 def _check_size(world: World, budget: Budget) -> None:
-    """Refuse what could not be put into a running world without holding up its steps.
+    """Raise an error if putting the world in place would delay the steps.
 
     Raises
     ------
     WorldError
-        Too many robots, movable things, or corners of bodies.
+        The world has too many robots, movable objects, or corners of bodies.
     """
     specs = {id(r.spec): (*r.spec.parts, r.spec.outline) for r in world.robots}
     outlines = [part for r in world.robots for part in specs[id(r.spec)]] + [
@@ -410,12 +436,12 @@ def _check_size(world: World, budget: Budget) -> None:
             len(world.robots),
             MAX_ROBOTS if budget.robots == usual.robots else budget.robots,
         ),
-        ("movable things", len(world.scene.boxes), MAX_BOXES),
-        ("corners of robots and movable things", sum(map(len, outlines)), MAX_CORNERS),
+        ("movable objects", len(world.scene.boxes), MAX_BOXES),
+        ("corners of robots and movable objects", sum(map(len, outlines)), MAX_CORNERS),
     ):
         if found > most:
             raise WorldError(
-                f"{found} {what}, and at most {most} are put into a running "
+                f"{found} {what}, at most {most} can be added to a running "
                 "world: start the simulator with it"
             )
 
@@ -425,4 +451,4 @@ def _warn(text: str) -> None:
 
 
 def _trace(text: str) -> None:
-    log.debug("a reader has failed:\n%s", text)
+    log.debug("a map reader failed:\n%s", text)

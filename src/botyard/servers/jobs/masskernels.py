@@ -1,8 +1,7 @@
-"""The kernels for bodies with mass, which most worlds do without: compiled when the
-first such body comes, beside the steps.
+"""Kernels for bodies with mass, compiled when the first such body appears.
 
-`main` is a process of its own that compiles them into the cache and ends, at the latest
-when its standard input does.
+Most worlds have no such bodies. `main` is a child process that compiles the kernels
+into the cache. It ends at the latest when its standard input closes.
 """
 
 from __future__ import annotations
@@ -26,18 +25,17 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 def mass_kernels(host: Host) -> Future[None]:
-    """Done when they are there."""
+    """Return a future that is done when the kernels are available."""
     there: Future[None] = promise()
     host.run_aside(get_mass_kernels, lambda _, error: resolve(there, error=error))
     return there
 
 
 def get_mass_kernels() -> None:
-    """Have them compiled, or load them: half a minute, or half a second. For a thread
-    beside the steps.
+    """Compile the kernels (half a minute) or load them (half a second).
 
-    Another process compiles, if there is a cache that the two share: here, each step
-    would have to wait for the interpreter.
+    Call this in a thread. If a cache on disk is available, another process compiles:
+    compilation in this process would hold the interpreter lock and delay each step.
     """
     with _ONE_AT_A_TIME:
         if has_mass_kernels():
@@ -45,7 +43,7 @@ def get_mass_kernels() -> None:
         cache = cache_of(PACKAGE)
         if cache.is_used and not any(cache.folder.rglob("masses.move_masses-*.nbc")):
             with contextlib.suppress(OSError), watch.elsewhere():
-                # should it fail, they are compiled here after all
+                # If the process fails, `warm_up_masses` compiles the kernels here.
                 _compile_elsewhere()
 
         warm_up_masses()
@@ -63,7 +61,7 @@ def _compile_elsewhere() -> None:
 
 
 def main() -> None:
-    """The helper process: compile the kernels of bodies with mass into the cache."""
+    """Compile the kernels for bodies with mass into the cache (child process)."""
     run_helper(warm_up_masses)
 
 

@@ -1,7 +1,7 @@
-"""Movies of a part of the run that pages ask for: moments are looked up between the
-steps, and drawn in a process of their own.
+"""Movies of a part of the run, made for pages.
 
-One is made at a time. It appears where no file is yet, when it is finished.
+Moments are looked up between the steps, and a child process draws them, one movie at a
+time. A finished movie gets a name that no file has.
 """
 
 from __future__ import annotations
@@ -24,54 +24,57 @@ from botyard.names import file_stem, shown
 from botyard.servers.jobs.child_jobs import Job, JobError, JobLimits
 from botyard.sim.simulation import Simulation
 
-if (
-    TYPE_CHECKING
-):  # most runs make no movie, and need none of what is imported below where it is used
+# Most runs make no movie, so functions import these modules when they need them.
+if TYPE_CHECKING:
     from botyard.pictures.reel import Reel
     from botyard.recording.player import Player
     from botyard.recording.track import Track
 
 MAX_MOVIES: Final = 100
-"""Most movies that are begun in a run."""
+"""Maximum number of movies in a run."""
 MAX_FRAMES: Final = 3000
-"""Most frames of one."""
+"""Maximum number of frames of a movie."""
 MAX_BYTES: Final = 128 * 2**20
-"""Largest file, bytes …"""
+"""Maximum size of a movie file, bytes."""
 MAX_NUMBERS: Final = 256 * 2**20
-"""… and most bytes of poses and ranges of all its moments."""
+"""Maximum size of the poses and ranges of all moments of a movie, bytes."""
 MAX_TIME_S: Final = 900.0
-"""Longest time to draw one, s of wall time."""
-CANCELLED: Final = "the movie was given up"
+"""Maximum wall time to draw a movie, s."""
+CANCELLED: Final = "the movie was cancelled"
 _LOOKED_UP: Final = 0.3
-"""Part of the work that it is to look up the moments, for the progress that is told."""
+"""Share of the progress for looking up the moments; drawing takes the rest."""
 
 
 class Moments(Protocol):
-    """What a movie can be made of."""
+    """Source of the moments of a movie."""
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """Simulated time of the first and the last moment, s; None: there is none."""
+        """Simulated times of the first and last moment, s; None if there is none."""
         ...
 
     @property
     def period(self) -> float:
-        """Simulated time from one moment to the next, s."""
+        """Simulated time between two moments, s."""
         ...
 
     def tick(self, time: float) -> int:
-        """Steps done at the last moment at a time, s, or before it."""
+        """Return the number of steps at the last moment up to a time, s."""
         ...
 
     def at(self, time: float) -> Simulation:
-        """The world at the last moment at a time, s, or before it. BotyardError: it
-        cannot be shown.
+        """Return the world at the last moment up to a time, s.
+
+        Raises
+        ------
+        BotyardError
+            The moment cannot be restored.
         """
         ...
 
 
 class PastMoments:
-    """The last minutes of a running simulation."""
+    """Moments of a running simulation, from its history of the last minutes."""
 
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
@@ -104,7 +107,10 @@ class PastMoments:
 
 
 class RecordedMoments:
-    """A recording: it is played beside the one that is shown."""
+    """Moments of a recording.
+
+    A second player reads it, so that the one on the page stays where it is.
+    """
 
     def __init__(self, track: Track) -> None:
         self._track = track
@@ -122,6 +128,7 @@ class RecordedMoments:
 
     def tick(self, time: float) -> int:
         """See `Moments`."""
+        # The tolerance keeps 0.3 s / 0.1 s from becoming step 2.
         return int((time + 1e-9) / self._track.step)
 
     def at(self, time: float) -> Simulation:
@@ -141,19 +148,19 @@ class Movies:
     Parameters
     ----------
     hub : RunLoop
-        Steps the world; moments are looked up between its steps.
+        Event loop with the steps, between which moments are looked up.
     host : Host
-        Where work is done beside the steps.
+        Runs slow work in threads.
     folder : Path
-        Where the files go.
+        Folder of the movie files.
     limits : JobLimits or None
-        What the process that draws may take, but for its time; None: what jobs may by
-        default.
+        Resource limits of the drawing process, apart from its time; by default the
+        limits of jobs.
 
     Attributes
     ----------
     moments : callable
-        What movies are made of: makes it for each movie.
+        Returns the source of moments for a new movie.
     """
 
     def __init__(
@@ -185,10 +192,10 @@ class Movies:
         if self._name:
             raise WorldError(f"{self._name} is being made already")
         if self._begun >= MAX_MOVIES:
-            raise WorldError(f"no more than {MAX_MOVIES} movies are made in a run")
+            raise WorldError(f"at most {MAX_MOVIES} movies can be made in a run")
         moments = self.moments()
         times, reel = _plan(wish, moments)
-        # one that fails has cost as much
+        # A failed movie counts, because it has cost as much.
         self._begun += 1
         self._name, self._part, self._is_cancelled = (
             f"{file_stem(wish.movie)}{reel.suffix}",
@@ -208,7 +215,7 @@ class Movies:
             self._job.kill(CANCELLED)
 
     def close(self) -> None:
-        """What is being made is given up."""
+        """Cancel the movie in progress."""
         self._is_cancelled = True
         if self._job is not None:
             self._job.kill()
@@ -238,11 +245,12 @@ class Movies:
                     )
 
                 self._part = _LOOKED_UP * (k + 1) / len(times)
-                yield time.thread_time() - began  # the steps have as much time
+                # Yield for as long as this took, so that steps get half of the time.
+                yield time.thread_time() - began
 
             if followed is not None and not is_there:
                 raise WorldError(
-                    f'there is no robot "{shown(followed, 60)}" at these times'
+                    f'robot "{shown(followed, 60)}" does not exist at these times'
                 )
 
             job, drawn = Job(MODULE, self._limits), promise()
@@ -258,12 +266,14 @@ class Movies:
             self._name, self._job = "", None
 
     def _draw(self, reel: Reel, job: Job) -> Path:
-        """Have it drawn, and write the file; runs in another thread.
+        """Draw the movie in the child process, and write its file.
+
+        This runs in a thread.
 
         Raises
         ------
         WorldError
-            There is no movie, and no file of it.
+            The movie failed; it leaves no file.
         """
         from botyard.pictures.reel import TYPES
 
@@ -282,10 +292,10 @@ class Movies:
 
                     if file is None:
                         free = self._free()
-                        file = stack.enter_context(
-                            free.open("xb")
-                        )  # a link is no way to somewhere else either
-                        # from here on it is ours, and goes with an error
+                        # Mode "x" does not follow a symbolic link to another folder.
+                        file = stack.enter_context(free.open("xb"))
+                        # From here on this job owns the file and removes it after an
+                        # error.
                         path = free
 
                     file.write(body)
@@ -305,7 +315,7 @@ class Movies:
         return path.resolve()
 
     def _free(self) -> Path:
-        """A path in the folder where no file is."""
+        """Return a path in the folder that no file has."""
         stem, suffix = Path(self._name).stem, Path(self._name).suffix
         paths = (
             self._folder / f"{stem}{f'-{n}' if n > 1 else ''}{suffix}" for n in count(1)
@@ -316,8 +326,12 @@ class Movies:
 
 
 def _plan(wish: WriteMovie, moments: Moments) -> tuple[list[float], Reel]:
-    """The times of the frames of a movie, s, and its reel, which is empty. WorldError:
-    there is nothing to show, or too much.
+    """Return the times of a movie's frames, s, and an empty reel.
+
+    Raises
+    ------
+    WorldError
+        The history is empty, or the movie has no frame or too many.
     """
     from botyard.pictures.filming import FilmOptions, fps_of
     from botyard.pictures.movies import FPS_LIMITS, check_movie
@@ -326,9 +340,9 @@ def _plan(wish: WriteMovie, moments: Moments) -> tuple[list[float], Reel]:
 
     span = moments.span
     if span is None:
-        raise WorldError("no moments are kept (--history)")
+        raise WorldError("the history is off (--history)")
     if wish.begin > span[1] or wish.end < span[0]:
-        raise WorldError(f"there are moments from {span[0]:.1f} s to {span[1]:.1f} s")
+        raise WorldError(f"the history holds {span[0]:.1f} s to {span[1]:.1f} s only")
     begin, end = max(wish.begin, span[0]), min(wish.end, span[1])
     suffix = (
         f".{wish.format}"
@@ -338,8 +352,9 @@ def _plan(wish: WriteMovie, moments: Moments) -> tuple[list[float], Reel]:
         else ".webp"
     )
     fps = fps_of(FilmOptions(speed=wish.speed, fps=wish.fps or None), moments.period)
+    # `check_movie` also reports a missing extra.
     if suffix in FPS_LIMITS:
-        check_movie(Path(f"movie{suffix}"), fps)  # also: an extra may be missing
+        check_movie(Path(f"movie{suffix}"), fps)
     frames = (
         1
         if suffix == ".png"
@@ -347,7 +362,7 @@ def _plan(wish: WriteMovie, moments: Moments) -> tuple[list[float], Reel]:
     )
     if frames > MAX_FRAMES:
         raise WorldError(
-            f"a movie has at most {MAX_FRAMES} frames, and this one would have "
+            f"a movie has at most {MAX_FRAMES} frames, this one would have "
             f"{frames}: choose a shorter part, a higher speed "
             "or fewer frames a second"
         )

@@ -1,5 +1,7 @@
-"""Pictures of the world that clients and the page ask for: drawn beside the steps, one
-at a time, and written where no file is yet.
+"""Pictures of the world, drawn for clients and the page.
+
+They are drawn outside the event loop, one at a time. A picture gets a name that no file
+has.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ from botyard.servers.jobs.child_jobs import Job, JobError, JobLimits
 from botyard.sim.simulation import Simulation
 
 MAX_PICTURES: Final = 1000
-"""Most pictures that are written in a run."""
+"""Maximum number of pictures in a run."""
 MIN_INTERVAL_S: Final = 1.0
-"""Shortest time between two pictures, s of wall time."""
+"""Minimum wall time between two pictures, s."""
 
 
 class Pictures:
@@ -35,13 +37,13 @@ class Pictures:
     sim : Simulation
         The world.
     host : Host
-        Where work is done beside the steps.
+        Runs slow work in threads.
     folder : Path
-        Where the pictures go.
+        Folder of the pictures.
     limits : JobLimits or None
-        What the process that draws may take; None: it is drawn in this one.
+        Resource limits of the drawing process. None: this process draws.
     clock : callable
-        Wall time, s.
+        Returns the wall time, s.
     """
 
     def __init__(
@@ -63,23 +65,25 @@ class Pictures:
         self._job: Job | None = None
 
     def write(self, name: str) -> Future[Path]:
-        """Write a picture of the world as it is now; where, or the WorldError that came
-        instead, is told between two steps.
+        """Write a picture of the current world.
 
         Parameters
         ----------
         name : str
-            May choose the file's stem, never its folder; no file is written over.
+            Stem of the file name; folders in it are ignored. No file is overwritten.
+
+        Returns
+        -------
+        Future of Path
+            Path of the picture, or a `WorldError`; it is set between two steps.
 
         Raises
         ------
         WorldError
-            There were too many, or one is being drawn.
+            There are too many pictures, or one is being drawn.
         """
         if self._written >= MAX_PICTURES:
-            raise WorldError(
-                f"no more than {MAX_PICTURES} pictures are written in a run"
-            )
+            raise WorldError(f"at most {MAX_PICTURES} pictures can be written in a run")
 
         now, done = self._clock(), promise()
         if self._busy:
@@ -90,11 +94,10 @@ class Pictures:
             )
 
         self._last, self._busy = now, True
-        # one that fails has cost as much
+        # A failed picture counts, because it has cost as much.
         self._written += 1
-        folder = (
-            self._folder.absolute()
-        )  # also if the working folder is another one by the time that it is drawn
+        # The working directory may change before the picture is drawn.
+        folder = self._folder.absolute()
         stem = file_stem(name)
         still = take(self._sim)
         self._job = job = (
@@ -115,7 +118,7 @@ class Pictures:
         return done
 
     def close(self) -> None:
-        """What is being drawn is given up."""
+        """Cancel the picture in progress."""
         if self._job is not None:
             self._job.kill()
             self._job.wait()
@@ -125,7 +128,7 @@ def _save(data: bytes, folder: Path, stem: str) -> Path:
     for n in count(1):
         path = folder / f"{stem}{f'-{n}' if n > 1 else ''}.png"
         try:
-            # a link is no way to somewhere else either
+            # Mode "x" does not follow a symbolic link to another folder.
             with path.open("xb") as file:
                 file.write(data)
         except FileExistsError:
@@ -137,16 +140,17 @@ def _save(data: bytes, folder: Path, stem: str) -> Path:
 
         return path.resolve()
 
-    raise AssertionError  # numbers do not end
+    # The loop above never ends without a return.
+    raise AssertionError
 
 
 def _render(still: Still, job: Job | None) -> bytes:
-    """The picture as a PNG file; may run in another thread.
+    """Return a picture as a PNG file; may run in a thread.
 
     Raises
     ------
     WorldError
-        It could not be drawn.
+        Drawing failed.
     """
     if job is None:
         return draw.png(still)

@@ -1,5 +1,7 @@
-"""Recordings of a run, one at a time: begun by its options, or by clients and the page
-where no file is yet.
+"""Recordings of a run, one at a time.
+
+The program's options, clients or the page start a recording. Recordings of clients get
+names that no file has.
 """
 
 from __future__ import annotations
@@ -22,30 +24,31 @@ if TYPE_CHECKING:
     from botyard.recording.recorder import Choices, Recorder
 
 MAX_RECORDINGS: Final = 1000
-"""Most recordings and saved files that clients ask for in a run."""
+"""Maximum number of recordings and saved files for clients in a run."""
 
 
 class Recordings:
-    """Begins and ends recordings (`botyard.control.parts.Recordings`).
+    """Starts and stops recordings (`botyard.control.parts.Recordings`).
 
     Parameters
     ----------
     sim : Simulation
         The world.
     host : Host
-        Where work is done beside the steps.
+        Runs slow work in threads.
     folder : Path
-        Where the files go that clients ask for.
+        Folder of the files that clients request.
     taps : PacketTaps
-        Bytes of Pioneer sessions.
+        Source of the bytes of Pioneer sessions.
     patient : bool
-        Steps wait for a slow disk: for a simulator as fast as it can be, for which
-        nobody waits.
+        Whether steps wait for a slow disk. This suits a simulator that runs as fast as
+        it can, without clients in real time.
 
     Attributes
     ----------
     has_packets : bool
-        Record the bytes of Pioneer sessions even if their topic is not named.
+        Whether to record the bytes of Pioneer sessions even if their topic is not
+        selected.
     """
 
     def __init__(
@@ -78,17 +81,21 @@ class Recordings:
         return Recorded(self._path, self._recorder.last)
 
     def begin(self, path: Path, choices: Choices) -> None:
-        """Record to a file. WorldError: something is being recorded. OSError,
-        KeptFileError: the file cannot be written.
+        """Start to record to a file.
+
+        Raises
+        ------
+        WorldError
+            Another recording is in progress.
+        OSError, KeptFileError
+            The file cannot be written.
         """
+        # Most runs do not need the recorder and its codecs.
         from botyard.recording.own_channels import PACKETS
-        from botyard.recording.recorder import (
-            # with its codecs, which most runs do not need
-            Recorder,
-        )
+        from botyard.recording.recorder import Recorder
 
         self._check_idle()
-        # of one that has ended by an error
+        # Remove the tap of a recording that has ended by an error.
         self._untap()
         self._recorder, self._path = Recorder(self._sim, path, choices), path
         if self.has_packets or choices.selection.names(PACKETS):
@@ -106,7 +113,7 @@ class Recordings:
             last=wish.last or None,
             on_stall=wish.on_stall,
             patient=self._patient,
-            # what others ask for replaces nothing
+            # Recordings of clients never overwrite a file.
             keep_files=True,
         )
         path = self._free(wish.recording)
@@ -144,7 +151,7 @@ class Recordings:
         recorder = self._present()
         if not recorder.last:
             raise WorldError(
-                f"{self._path.name} is written as it goes; a recording that "
+                f"{self._path.name} is written continuously; only a recording that "
                 "keeps the last seconds can be saved"
             )
 
@@ -160,13 +167,12 @@ class Recordings:
                 else WorldError(f"the recording cannot be saved: {error}"),
             )
 
-        self._host.run_aside(
-            saving.result, over
-        )  # so that it is told between two steps
+        # The host calls `over` between two steps.
+        self._host.run_aside(saving.result, over)
         return done
 
     def close(self) -> None:
-        """The run has ended: write what is left."""
+        """Write the rest of the recording at the end of the run."""
         self._untap()
         if self._recorder is not None:
             self._recorder.close()
@@ -181,10 +187,10 @@ class Recordings:
         return self._recorder
 
     def _free(self, name: str) -> Path:
-        """A path in the folder where no file is; the name may set its stem."""
+        """Return a path in the folder that no file has; `name` may set its stem."""
         if self._asked >= MAX_RECORDINGS:
             raise WorldError(
-                f"no more than {MAX_RECORDINGS} recordings are written in a run"
+                f"at most {MAX_RECORDINGS} recordings can be written in a run"
             )
 
         self._asked += 1
@@ -193,9 +199,8 @@ class Recordings:
             self._folder.resolve() / f"{stem}{f'-{n}' if n > 1 else ''}.mcap"
             for n in count(1)
         )
-        soon = (
-            self._recorder.saved if self._recorder is not None else ()
-        )  # a robot that stalled has them written
+        # A robot that stalls may have triggered a save whose file does not exist yet.
+        soon = self._recorder.saved if self._recorder is not None else ()
         return next(
             path
             for path in paths

@@ -1,8 +1,8 @@
-"""State file for the restart after a crash: written while the simulator runs (CRS-003).
+"""State file for the restart after a crash, written while the simulator runs (CRS-003).
 
-The file is JSON, written beside itself and renamed, so that it is whole whenever the
-program dies. A thread writes it: a disk that is full or stuck costs the restart, not
-the simulation.
+The file is JSON. It is written under a temporary name and then renamed, so it is
+complete whenever the program dies. A thread writes it: a disk that is full or blocks
+costs the ability to restart, not the simulation.
 """
 
 from __future__ import annotations
@@ -32,19 +32,23 @@ from botyard.sim.journal import API
 from botyard.sim.simulation import Robot, Simulation
 
 WRITE_INTERVAL_S: Final = 1.0
-"""Write interval, s of wall time, if something has changed."""
+"""Interval of wall time to write the state if it has changed, s."""
 ORPHAN_STOP_DELAY_S: Final = 2.0
-"""After a restart, robots whose clients have not come back within this time, s, stop;
-it is the watchdog of most clients.
+"""Delay before robots stop whose clients have not reconnected after a restart, s.
+
+It equals the watchdog timeout of most clients.
 """
 MAX_FILE: Final = 256 * 2**20
-"""Largest state file, bytes."""
+"""Maximum size of a state file, bytes."""
 
 log = logging.getLogger("botyard")
 
 
 def state_of(robot_servers: RobotServers, page: Sequence[Any] = ()) -> SavedState:
-    """The present state of a simulator."""
+    """Return the current state of a simulator.
+
+    `page` holds the state of the page, see `SavedState`.
+    """
     sim, hub = robot_servers.hub.sim, robot_servers.hub
     poses, rows = sim.snapshot.state.pose.tolist(), sim.snapshot.rows
 
@@ -57,6 +61,7 @@ def state_of(robot_servers: RobotServers, page: Sequence[Any] = ()) -> SavedStat
             program=sim.programs.get(name),
         )
 
+    # Robots of factories do not stay: they return with their clients.
     stays = {
         n: r
         for n, r in sim.robots.items()
@@ -79,46 +84,43 @@ def state_of(robot_servers: RobotServers, page: Sequence[Any] = ()) -> SavedStat
 def _world_of(sim: Simulation) -> bytes:
     try:
         return sim.save_state()
-    except (
-        StateError
-    ):  # of a controller that cannot say its state: places are kept all the same
+    # A controller cannot save its state; the file then holds the poses only.
+    except StateError:
         return b""
 
 
 def read_state(
     path: str | os.PathLike[str], warn: Callable[[str], None]
 ) -> SavedState | None:
-    """Read a state file. Returns None, after a warning, if it cannot be used."""
+    """Read a state file; return None after a warning if it is unusable."""
     try:
         return decode_state(read_own(path, MAX_FILE))
-    except (
-        OSError,
-        ValueError,
-        BotyardError,
-        RecursionError,
-    ) as error:  # msgspec's errors are ValueErrors
+    # msgspec's errors are ValueErrors; deep nesting raises RecursionError.
+    except (OSError, ValueError, BotyardError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        warn(f"the state before the crash cannot be used, {path}: {reason}")
+        warn(f"cannot restore the state before the crash from {path}: {reason}")
         return None
 
 
 def write_state(state: SavedState, path: str | os.PathLike[str]) -> None:
-    """Write a state file atomically, readable only by its owner, since it holds the
-    page's tokens.
+    """Write a state file atomically.
+
+    Only its owner can read it, because it holds the page's tokens.
 
     Raises
     ------
     OSError
-        It cannot be written, or something other than a regular file is in its place.
+        The file cannot be written, or its path holds something other than a regular
+        file.
     """
     replace_own(path, encode_state(state))
 
 
 def restore(robot_servers: RobotServers, state: SavedState) -> dict[str, int]:
-    """Put everything where it was; the ports that robots had, by their names. What
-    cannot be brought back is logged.
+    """Restore the state, and return the former ports of robots by name.
 
-    The map is in place, and so are the robots that the command line and the map bring.
+    Call this when the map and the robots of the command line and the map are in place.
+    Failures to restore a robot or box are logged.
     """
     sim = robot_servers.hub.sim
     wanted = {r.name for r in state.robots}
@@ -135,19 +137,20 @@ def restore(robot_servers: RobotServers, state: SavedState) -> dict[str, int]:
             else:
                 sim.put(robot.name, robot.pose, "restart")
         except BotyardError as error:
-            log.warning("%s is not where it was: %s", robot.name, error)
+            log.warning("cannot restore the pose of %s: %s", robot.name, error)
 
     boxes = set(sim.box_names)
     for name, pose in state.boxes.items():
         if name not in boxes:
-            log.warning("the box %s is not there any more", name)
+            log.warning("cannot restore the box %s: the map has no such box", name)
             continue
 
         try:
             sim.put(name, pose, "restart")
         except BotyardError as error:
-            log.warning("the box %s is not where it was: %s", name, error)
+            log.warning("cannot restore the pose of the box %s: %s", name, error)
 
+    # Poses come first, because `restore` of the world's state may fail.
     _go_on(robot_servers, state)
     sim.settle()
     for factory in robot_servers.factories:
@@ -156,7 +159,7 @@ def restore(robot_servers: RobotServers, state: SavedState) -> dict[str, int]:
     if state.paused:
         robot_servers.hub.pause()
     log.warning(
-        "started again after a crash, at %.1f s of simulated time; robots where they were: %d",
+        "restarted after a crash, at %.1f s of simulated time; robots at their former poses: %d",
         sim.time,
         len(wanted & set(sim.robots)),
     )
@@ -164,11 +167,10 @@ def restore(robot_servers: RobotServers, state: SavedState) -> dict[str, int]:
 
 
 def _go_on(robot_servers: RobotServers, state: SavedState) -> None:
-    """Odometry, batteries, limits, what is held, and how everything moved: as it was,
-    where the world is the same one.
+    """Restore odometry, batteries, limits, holds and velocities, in the same world.
 
-    Clients are gone: they are forgotten, and robots that they drove stop when their
-    time is out.
+    Clients are gone: the simulation forgets them. Robots that they drove stop after
+    `ORPHAN_STOP_DELAY_S`, unless a client connects.
     """
     sim = robot_servers.hub.sim
     if not state.world:
@@ -178,19 +180,19 @@ def _go_on(robot_servers: RobotServers, state: SavedState) -> None:
         sim.restore(state.world)
     except BotyardError as error:
         log.warning(
-            "robots are where they were, but nothing else is as it was: %s", error
+            "restored the poses of robots, but not the rest of the state: %s", error
         )
         return
 
-    sim.remove_robots(
-        [name for name in sim.robots if name not in before]
-    )  # visitors' come with their clients
+    # The saved state also holds robots of factories, which return with their clients.
+    sim.remove_robots([name for name in sim.robots if name not in before])
     driven = []
     for name, robot in sim.robots.items():
         for source in robot.clients:
             robot.release(source)
             driven.append(name)
 
+        # Holds by clients end with them; holds by the program itself stay.
         for source in sim.holders(name):
             if source != API:
                 sim.hold(name, False, source)
@@ -206,18 +208,18 @@ def _stop(sim: Simulation, names: Sequence[str]) -> None:
 
 
 class StateKeeper:
-    """Writes the state of a running simulator.
+    """Periodic writer of a running simulator's state.
 
     Parameters
     ----------
     robot_servers : RobotServers
         The running simulator.
     path : path-like
-        The file.
+        State file.
     page : sequence
         See `SavedState`.
     supervisor : int, optional
-        Process that waits for this one; when it is gone, the simulation ends.
+        Process ID of the supervisor; the simulation ends when this process is gone.
     """
 
     def __init__(
@@ -242,15 +244,16 @@ class StateKeeper:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self._task.cancel()
         self._ended = True
         self._wake.release()
 
     def forget(self) -> None:
-        """The simulation has ended on purpose: nothing is to be brought back."""
+        """Stop writing and remove the file, because the simulation ended on purpose."""
         self.close()
-        if self._writing.acquire(timeout=WRITE_INTERVAL_S):  # else the disk is stuck
+        # The lock stays taken if the disk blocks; then the file remains.
+        if self._writing.acquire(timeout=WRITE_INTERVAL_S):
             with contextlib.suppress(OSError):
                 remove_own(self._path)
             self._writing.release()
@@ -258,20 +261,19 @@ class StateKeeper:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(WRITE_INTERVAL_S)
+            # POSIX assigns another parent to this process when the supervisor dies.
             if (
                 self._supervisor is not None
                 and os.name == "posix"
                 and os.getppid() != self._supervisor
             ):
-                log.warning(
-                    "the process that would start the simulator again is gone: the simulation ends"
-                )
+                log.warning("the supervisor process is gone: the simulation ends")
                 self._robot_servers.hub.stop()
 
             self._look()
 
     def _look(self) -> None:
-        """Hand over what has changed."""
+        """Pass the state to the writer thread if it has changed."""
         hub, robot_servers = self._robot_servers.hub, self._robot_servers
         version = (hub.sim.snapshot, hub.sim.feed.revision)
         if version != self._last_version:
@@ -285,6 +287,7 @@ class StateKeeper:
             with self._writing:
                 if self._ended:
                     return
+                # Only the latest state counts: a slow disk skips those in between.
                 state, self._latest = self._latest, None
                 if state is not None:
                     self._try_to_write(state)
@@ -294,11 +297,11 @@ class StateKeeper:
             write_state(state, self._path)
             self._failed = False
         except Exception as error:
-            # whatever a disk does must not end the thread
+            # No error of a disk may end the thread.
             if not self._failed:
                 reason = error.strerror if isinstance(error, OSError) else repr(error)
                 log.warning(
-                    "after a crash nothing can be brought back: cannot write %s: %s",
+                    "no restart after a crash is possible: cannot write the state file %s: %s",
                     self._path,
                     reason,
                 )

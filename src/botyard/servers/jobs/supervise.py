@@ -1,8 +1,8 @@
-"""A simulator that is left alone is started again when it dies: on the same ports, with
-its robots where they were (CRS-003).
+"""Supervisor process that restarts the simulator after a crash (CRS-003).
 
-The process that was started waits for another one, which simulates and keeps its state
-in a file (`botyard.servers.jobs.statefile`).
+The restarted simulator has the same ports, and its robots are at their former poses.
+The supervisor waits for a child process, which simulates and writes its state to a file
+(`botyard.servers.jobs.statefile`).
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ from botyard.processes.safefile import (
 )
 
 MAX_CRASHES: Final = 5
-"""Most crashes within `CRASH_WINDOW_S`; then the simulator is not restarted."""
+"""Maximum number of crashes within `CRASH_WINDOW_S`, then no more restarts."""
 CRASH_WINDOW_S: Final = 60.0
 """Time window of `MAX_CRASHES`, s."""
 RESTART_DELAY_S: Final = 1.0
-"""Delay (back-off) before a simulator that died soon after its start is restarted, s.
-"""
+"""Delay (back-off) before a restart if the simulator died soon after its start, s."""
 _FORWARDED: Final = tuple(
     getattr(signal, n)
     for n in ("SIGTERM", "SIGHUP", "SIGINT", "SIGBREAK")
@@ -58,29 +57,28 @@ _FORWARDED: Final = tuple(
 def supervise(
     args: Sequence[str], log_file: str | None, state_file: str | None, folder: Path
 ) -> int:
-    """Run a simulator as a process of its own, again and again while it dies of faults;
-    its exit status.
+    """Run a simulator as a child process, restart it after crashes; return its status.
 
     Parameters
     ----------
     args : sequence of str
-        The command line of ``botyard run``.
+        Command line of ``botyard run``.
     log_file : str, optional
-        The log file; a copy of it is kept where the simulator has died without a word.
+        Log file. If the simulator dies by a signal, a copy of it is kept.
     state_file : str, optional
-        Where the state is kept; None: beside the log file, or in the folder for
-        temporary files.
+        State file; by default next to the log file, or in the folder for temporary
+        files.
     folder : Path
-        Where the simulator is started.
+        Working directory of the simulator.
 
     Raises
     ------
     TempFileError
-        There is no place for the state.
+        No state file can be written.
     BusyFileError
-        Another simulator keeps its state in `state_file`.
+        Another simulator uses `state_file`.
     DaemonError
-        No process can be started.
+        The process cannot be started.
     """
     with contextlib.ExitStack() as stack:
         state = _state_path(stack, log_file, state_file)
@@ -96,23 +94,26 @@ def supervise(
             begin = time.monotonic()
             status = worker.run([*command, *more], folder)
             if not _is_crash(status):
-                return status if status >= 0 else 128 - status  # as a shell tells it
-            if status < 0:  # it had no time to do so itself
+                # 128 + signal number is the status that a shell reports.
+                return status if status >= 0 else 128 - status
+            # A process that died by a signal had no time to keep its log.
+            if status < 0:
                 keep_log(log_file)
             how = signal.strsignal(-status) if status < 0 else f"status {status}"
-            if not state.exists():  # there is nothing to go on from
+            # Without a state, a restart would lose the run.
+            if not state.exists():
                 if status < 0:
-                    _say(f"botyard: the simulator has died ({how})")
+                    _say(f"botyard: the simulator died ({how})")
                 return int(ExitCode.CRASH)
 
             deaths.append(time.monotonic())
             if len(deaths) == MAX_CRASHES and deaths[-1] - deaths[0] < CRASH_WINDOW_S:
                 _say(
-                    f"botyard: the simulator has died ({how}), too often: it is not started again"
+                    f"botyard: the simulator died ({how}) too often: no further restart"
                 )
                 return int(ExitCode.CRASH)
 
-            _say(f"botyard: the simulator has died ({how}): it is started again")
+            _say(f"botyard: the simulator died ({how}): restarting it")
             if time.monotonic() - begin < 2 * RESTART_DELAY_S:
                 time.sleep(RESTART_DELAY_S)
             more = ["--restarting-after-crash"]
@@ -121,38 +122,35 @@ def supervise(
 def become_supervisor(
     args: Sequence[str], log_file: str | None, state_file: str | None, folder: Path
 ) -> int:
-    """`supervise` in this process, but in an interpreter that has loaded nothing else:
-    it stays as long as the simulator.
+    """Run `supervise` in a fresh interpreter that replaces this process.
 
-    Parameters and errors are those of `supervise`. Where a program cannot be replaced
-    by another one (Windows), it is done here.
+    The supervisor lives as long as the simulator, so it should not keep loaded modules
+    in memory. See `supervise` for parameters and errors. Windows cannot replace a
+    process, so there the supervisor runs in this one.
     """
     if os.name != "posix":
         return supervise(args, log_file, state_file, folder)
     work = os.getcwd()
     what = json.dumps([log_file, state_file, str(folder), work])
-    # what comes meanwhile waits for the handlers of the new program
+    # Signals that arrive meanwhile stay pending until the new program has its handlers.
     with _blocked():
-        os.chdir(
-            folder
-        )  # relative folders of PYTHONPATH count from where this program was started
+        # Relative folders of PYTHONPATH refer to the directory in which this program
+        # was started.
+        os.chdir(folder)
         try:
-            # the arguments one by one: the system limits the length of each
+            # Pass arguments separately, because the system limits the length of each
+            # one.
             os.execv(
                 sys.executable,
                 python_command("botyard.servers.jobs.supervise:main", what, *args),
             )
         except OSError as error:
             os.chdir(work)
-            raise DaemonError(
-                f"the simulator cannot be started: {error.strerror}"
-            ) from None
+            raise DaemonError(f"cannot start the simulator: {error.strerror}") from None
 
 
 def main() -> None:
-    """The program that looks after a simulator: what `become_supervisor` hands over is
-    its argument.
-    """
+    """Entry point of the supervisor; `become_supervisor` passes its argument."""
     log_file, state_file, folder, work = json.loads(sys.argv[1])
     os.chdir(work)
     try:
@@ -166,16 +164,21 @@ def main() -> None:
 
 
 def _say(text: str) -> None:
-    """Tell the user; a standard error that cannot be written, on a full disk, must not
-    keep the simulator from being started again.
+    """Print a line to standard error, and ignore errors.
+
+    A standard error on a full disk must not prevent the restart of the simulator.
     """
     with contextlib.suppress(OSError):
         print(f"{text}\n", end="", file=sys.stderr, flush=True)
 
 
 def keep_log(file: str | None) -> str:
-    """Copy the log file, so that the next run does not write over it; the copy's name,
-    or nothing.
+    """Copy the log file so that the next run does not overwrite it.
+
+    Returns
+    -------
+    str
+        Path of the copy, or "" if there is none.
     """
     if file is None:
         return ""
@@ -196,8 +199,10 @@ def _forget(state: Path) -> None:
 def _state_path(
     stack: contextlib.ExitStack, log_file: str | None, state_file: str | None
 ) -> Path:
-    """Where the user says; else beside the log, or, where that cannot be written, in a
-    folder for temporary files.
+    """Return the path of the state file.
+
+    It is the user's choice, by default next to the log. If that folder is not writable,
+    it is in a temporary folder.
     """
     if state_file is None and log_file is not None and not is_device(log_file):
         with contextlib.suppress(OSError, BusyFileError):
@@ -213,22 +218,21 @@ def _state_path(
     except OSError as error:
         where = state_file or "any folder for temporary files"
         raise TempFileError(
-            f"the state for a restart after a crash cannot be kept in {where}: "
-            f"{error.strerror}; name a file with --state-file, or say "
+            f"cannot write the state file for restarts after a crash in {where}: "
+            f"{error.strerror}; set --state-file to another file, or use "
             "--no-crash-restart"
         ) from None
 
 
 def _writable(stack: contextlib.ExitStack, name: str) -> Path:
-    """The path of a file for the state: one that is not there yet, is empty, or holds a
-    state. It is held as long as the stack stands.
+    """Return the path of a new, empty or old state file, locked until the stack closes.
 
     Raises
     ------
     BusyFileError
-        Another simulator keeps its state there.
+        Another simulator uses the file.
     OSError
-        It cannot be written, or something else is there.
+        The file cannot be written, or it is another kind of file.
     """
     path = Path(name).absolute()
     stack.enter_context(Hold(path))
@@ -236,22 +240,23 @@ def _writable(stack: contextlib.ExitStack, name: str) -> Path:
         pass
     if not is_ours(path):
         raise OSError(
-            errno.EEXIST, "it is a file of another kind, which is not replaced", name
+            errno.EEXIST, "the file is not a state file, so it is not replaced", name
         )
 
     return path
 
 
 class _Worker:
-    """The process that simulates; signals to end that come to this one go to it."""
+    """Child process with the simulator; termination signals are forwarded to it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._wanted: int | None = None
-        """The last signal that was to end us."""
+        """Last termination signal that this process received."""
 
     def run(self, command: Sequence[str], folder: Path) -> int:
-        """One simulator, from its start to its end."""
+        """Run one simulator from start to end, and return its exit status."""
+        # A signal arrived between two runs: do not start another one.
         if self._wanted is not None:
             if self._wanted == signal.SIGINT:
                 print("botyard: interrupted", file=sys.stderr)
@@ -261,11 +266,9 @@ class _Worker:
             with _blocked():
                 self._process = subprocess.Popen(command, cwd=folder)
         except OSError as error:
-            raise DaemonError(
-                f"the simulator cannot be started: {error.strerror}"
-            ) from None
+            raise DaemonError(f"cannot start the simulator: {error.strerror}") from None
 
-        # what came while there was nobody to pass it on to
+        # Forward a signal that arrived before the process existed.
         self._forward()
         try:
             return self._process.wait()
@@ -273,16 +276,17 @@ class _Worker:
             self._process = None
 
     def _forward(self) -> None:
-        if (
-            self._wanted is not None and self._process is not None
-        ):  # else it has died, or is about to be started
+        # Without a process, the simulator has died or is about to start.
+        if self._wanted is not None and self._process is not None:
             with contextlib.suppress(OSError):
                 self._process.send_signal(self._wanted)
 
     @contextlib.contextmanager
     def forwarding_signals(self) -> Iterator[None]:
-        """Pass signals on. The process may have had a terminal's own already; it takes
-        two within a moment for one.
+        """Forward signals to the child process.
+
+        A terminal may already have sent the same signal to the child, which treats two
+        signals in quick succession as one.
         """
 
         def pass_on(number: int, _frame: FrameType | None) -> None:
@@ -290,10 +294,9 @@ class _Worker:
             self._forward()
 
         old = {number: signal.signal(number, pass_on) for number in _FORWARDED}
+        # `become_supervisor` blocked these signals before it replaced the program.
         if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(
-                signal.SIG_UNBLOCK, _FORWARDED
-            )  # `become_supervisor` has blocked them
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
 
         try:
             yield
@@ -304,8 +307,9 @@ class _Worker:
 
 @contextlib.contextmanager
 def _blocked() -> Iterator[None]:
-    """A process that is started begins with signals blocked: they wait until it can
-    take them.
+    """Block termination signals, also in child processes that are started meanwhile.
+
+    They stay pending until the child has installed its handlers.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -319,12 +323,11 @@ def _blocked() -> Iterator[None]:
 
 
 def _is_crash(status: int) -> bool:
-    """Whether a process has died of a fault: by a signal that nobody sends to end it,
-    or as it tells itself.
-    """
+    """Return whether a process crashed, by its status or an unexpected signal."""
     if status < 0:
         return -status not in _FORWARDED
-    return status == ExitCode.CRASH or status >= 0x8000_0000  # an exception on Windows
+    # On Windows, exceptions have statuses of 0x8000_0000 and above.
+    return status == ExitCode.CRASH or status >= 0x8000_0000
 
 
 __all__ = ["become_supervisor", "keep_log", "main", "supervise"]

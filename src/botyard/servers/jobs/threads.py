@@ -1,4 +1,4 @@
-"""Threads beside the event loop: slow work that gives way to the steps."""
+"""Threads for slow work, which yield the interpreter to the steps."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from botyard.servers.hub import Hub
 T = TypeVar("T")
 
 EXIT_DELAY_S: Final = 1.5
-"""Delay of SIM_EXIT, s, so that its sender can close its connection (pioneer-protocol
-§4.2).
+"""Delay of SIM_EXIT, s (pioneer-protocol §4.2).
+
+Its sender needs time to close its connection.
 """
 SWITCH_INTERVAL_S: Final = 1e-4
-"""Thread switch interval of the interpreter while a map is read in a thread, s
-(`sys.setswitchinterval`; default: 5 ms).
+"""Thread switch interval of the interpreter while such threads work, s.
+
+See `sys.setswitchinterval`; the default is 5 ms.
 """
 MAX_THREAD_END_S: Final = 5.0
-"""Longest wait for background threads at shutdown, s."""
+"""Longest wait for these threads at shutdown, s."""
 
 
 class LoopHost:
-    """The event loop as a host."""
+    """Host that runs slow work in threads and reports to the event loop."""
 
-    # of the process: several simulators may run in it, each in a thread of its own
+    # The switch interval belongs to the process, and several simulators may run in it,
+    # each in its own thread. So these are attributes of the class.
     _lock: ClassVar = threading.Lock()
     _aside: ClassVar[int] = 0
     _usual: ClassVar[float] = 0.0
@@ -40,8 +43,9 @@ class LoopHost:
     def run_aside(
         self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]
     ) -> None:
-        """Run `job` in a thread, and `done` in the loop; if the loop ends first, nobody
-        waits for the thread.
+        """Run `job` in a thread, then `done` in the event loop.
+
+        If the event loop ends first, `done` is not called and the thread is abandoned.
         """
         loop = asyncio.get_running_loop()
 
@@ -53,7 +57,8 @@ class LoopHost:
             except Exception as error:
                 problem = error
 
-            with contextlib.suppress(RuntimeError):  # the loop has ended
+            # The event loop has ended.
+            with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(done, result, problem)
 
         self._threads = {t for t in self._threads if t.is_alive()}
@@ -62,9 +67,7 @@ class LoopHost:
         thread.start()
 
     async def ended(self) -> None:
-        """Wait until no thread works any more; one that cannot be ended is left after
-        `MAX_THREAD_END_S`.
-        """
+        """Wait until all threads have finished, for at most `MAX_THREAD_END_S`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(MAX_THREAD_END_S):
                 while any(t.is_alive() for t in self._threads):
@@ -72,8 +75,10 @@ class LoopHost:
 
     @contextlib.contextmanager
     def _giving_way(self) -> Iterator[None]:
-        """In a thread: the loop lets go of the interpreter at every packet and kernel,
-        and gets it back after at most this time.
+        """Shorten the thread switch interval while slow work runs.
+
+        The event loop releases the interpreter lock at each packet and kernel. It gets
+        the lock back after at most this interval.
         """
         with LoopHost._lock:
             if not LoopHost._aside:

@@ -81,13 +81,13 @@ class Connection:
     write : callable
         Sends bytes to the client.
     finish : callable
-        Called when the session is over and all its bytes are written. If `finish` raises,
-        it is called once more.
+        Called when the session is over and all its bytes are written. If `finish`
+        raises, it is called once more.
     log : logging.LoggerAdapter
         Log of the robot.
     desk : PioneerRequests, optional
-        Handler of requests that concern the whole simulation; without it, such requests are
-        refused.
+        Handler of requests that concern the whole simulation; without it, such requests
+        are refused.
     is_local : bool
         Whether the client runs on this machine.
     visits : ThrottledLog, optional
@@ -166,8 +166,8 @@ class Connection:
         now : float
             Wall time, s.
         made : Made, optional
-            Report that was encoded for several sessions at once; by default the session encodes
-            its own.
+            Report that was encoded for several sessions at once; by default the session
+            encodes its own.
         """
         if made is None:
             self._fence.run(self._then_pump, self.session.report, now)

@@ -101,10 +101,11 @@ class Inlet:
     pause, resume : callable
         Stop and restart reading from the client.
     is_gone : callable
-        Returns whether the client has hung up. While reading is paused, this poll is the
-        only way to detect it.
+        Returns whether the client has hung up. While reading is paused, this poll is
+        the only way to detect it.
     cut : callable
-        Ends the connection of a client that is gone, or whose bytes raised an exception.
+        Ends the connection of a client that is gone, or whose bytes raised an
+        exception.
     rate : float
         Sustained rate at which bytes are processed on arrival, bytes/s.
     cost : float
@@ -251,8 +252,9 @@ class Intake:
     Parameters
     ----------
     clock : callable
-        Clock that measures the cost of work, s: the time for which work blocks the event
-        loop. Steps of the world do not count, because a client may request them at any rate.
+        Clock that measures the cost of work, s: the time for which work blocks the
+        event loop. Steps of the world do not count, because a client may request them
+        at any rate.
     """
 
     def __init__(self, clock: Callable[[], float] = passed) -> None:

@@ -57,8 +57,8 @@ class RobotServers:
     hub : Hub
         Event loop that runs the simulation.
     desk : PioneerRequests
-        Handler of requests that concern the whole simulation. Its control surface uses this
-        object to add, remove and serve robots.
+        Handler of requests that concern the whole simulation. Its control surface uses
+        this object to add, remove and serve robots.
     settings : PioneerSettings
         Protocol settings of the sessions.
     host : str
@@ -66,10 +66,11 @@ class RobotServers:
     port : int
         TCP port of the first robot; 0: the system assigns a free port to each robot.
     patient : bool
-        If a port is taken, retry it and then try the next port, instead of raising an error.
+        If a port is taken, retry it and then try the next port, instead of raising an
+        error.
     equip : callable, optional
-        Function from a model's specification to the specification of its robots; it adds,
-        for example, a battery that drains.
+        Function from a model's specification to the specification of its robots; it
+        adds, for example, a battery that drains.
     program : Program, optional
         Controller of robots that have neither a client nor a program of their own.
     """
@@ -200,8 +201,8 @@ class RobotServers:
         Raises
         ------
         BotyardError
-            A pose is out of range, or a program does not know an option. Some robots may have
-            been added by then.
+            A pose is out of range, or a program does not know an option. Some robots
+            may have been added by then.
         """
         sim = self.hub.sim
         for placed in world.robots:

@@ -1,14 +1,14 @@
-"""ROS 1: nodes that a master knows, with their publishers, subscribers and services.
+"""ROS 1 transport: nodes at a master, with their publishers, subscribers and services.
 
-A node has a port for XML-RPC and one for TCPROS, because a subscriber's header names
+A node has one port for XML-RPC and one for TCPROS, because a subscriber's header names
 only the topic (reference ros.md §3). All calls to the master go through one queue, in
-order; a watch sees when the master comes, goes or is another one, and registers
-everything again.
+order. A watchdog task detects when the master starts, stops or is replaced, and then
+registers everything again.
 
-What others say of the master is not believed: ``publisherUpdate`` is only the news that
-there is news, which is asked of the master itself. ``shutdown`` is obeyed as exits of
-Pioneer clients are: from this machine, from the master's, and from others if the user
-wants that; never when nobody may change the world.
+Statements of peers about the master are not trusted. ``publisherUpdate`` only triggers
+a query to the master itself. ``shutdown`` follows the rules for exits by Pioneer
+clients: it is accepted from this machine and the master's machine, and from others if
+the user allows it. It is refused in any case if clients may not change the world.
 """
 
 from __future__ import annotations
@@ -38,20 +38,26 @@ from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
 SETTLE_S: Final = 10.0
-"""Longest time that a start waits for all topics to be registered, s."""
+"""Longest wait at startup until all topics are registered, s."""
 MASTER_POLL_S: Final = 1.0
 """Poll interval of the master, s."""
 MIN_QUERY_INTERVAL_S: Final = 0.02
-"""Shortest time between two queries of a topic's publishers, s."""
+"""Minimum interval between two queries of a topic's publishers, s."""
 MAX_HOSTS: Final = 8
-"""Most addresses of the master that are remembered."""
+"""Maximum number of the master's addresses to remember."""
 
 log = logging.getLogger("botyard.ros")
 
 
 def denial_of_ending(control: Control, is_near: bool) -> str:
-    """Reason why a peer may not end the interface, empty if it may; `is_near`: it is on
-    this machine, or on the master's.
+    """Return the reason why a peer may not end the interface; empty if it may.
+
+    Parameters
+    ----------
+    control : Control
+        Control surface with the rights of callers.
+    is_near : bool
+        Whether the peer is on this machine or on the master's.
     """
     return control.denial(
         Caller("ros", Level.OWN if is_near else Level.CHANGE, "a ROS 1 peer"), Level.OWN
@@ -59,7 +65,7 @@ def denial_of_ending(control: Control, is_near: bool) -> str:
 
 
 class _Publication:
-    """A topic of a node; a `Publication` of the graph and a `TopicOffer` of sessions."""
+    """Topic of a node; a `Publication` of the graph and a `TopicOffer` of sessions."""
 
     def __init__(
         self,
@@ -79,17 +85,17 @@ class _Publication:
         self._sent = 0
         self.readers: set[Connection] = set()
         self._last: tuple[EncodedMessage | None, bytes] = (None, b"")
-        """The message that new subscribers got last, and its frame."""
+        """Last message that new subscribers received, and its frame."""
 
     replays_latched = True
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is a subscriber."""
+        """Whether the topic has a subscriber."""
         return bool(self.readers)
 
     def welcome(self, reader: Connection) -> None:
-        """A subscriber is there."""
+        """Add a subscriber, and send it the last message of a latched topic."""
         if reader.session.wants_no_delay:
             reader.no_delay()
         self.readers.add(reader)
@@ -102,7 +108,7 @@ class _Publication:
                 reader.send(self._last[1], self.queue)
 
     def lost(self, reader: Connection) -> None:
-        """A subscriber has gone."""
+        """Remove a subscriber."""
         self.readers.discard(reader)
         self._changed()
 
@@ -113,8 +119,10 @@ class _Publication:
             reader.send(frame, self.queue)
 
     def _framed(self, message: EncodedMessage) -> bytes:
-        """The message's frame, with its number among those of this topic in
-        ``header.seq``, as publishers of roscpp and rospy set it.
+        """Return the frame of a message.
+
+        Its ``header.seq`` counts the messages of this topic, as publishers of roscpp
+        and rospy do.
         """
         if not self._is_numbered:
             return wire.frame(message.ros1)
@@ -122,19 +130,19 @@ class _Publication:
         return wire.numbered_frame(message.ros1, self._sent)
 
     def close(self) -> None:
-        """Close the publisher."""
+        """Close the publisher and unregister it."""
         for reader in tuple(self.readers):
             reader.close()
         self._node.topics.pop(self.name, None)
         self._node.tell("unregisterPublisher", self.name, self._node.uri)
 
     def register(self) -> tuple[Any, ...]:
-        """The call that makes it known."""
+        """Return the call to the master that registers the publisher."""
         return "registerPublisher", self.name, self.type_name, self._node.uri
 
 
 class _Service:
-    """A service of a node."""
+    """Service of a node."""
 
     def __init__(self, node: Node, service: Service, types: Types) -> None:
         self._node = node
@@ -148,7 +156,7 @@ class _Service:
         )
 
     def run(self, body: bytes) -> bytes | Future[bytes]:
-        """Answer a request, perhaps later."""
+        """Answer a request, now or with a future."""
         response = self._serve(self._types.decode_ros1(body, self._kind.request))
         if isinstance(response, Future):
             return then(
@@ -161,24 +169,24 @@ class _Service:
         return self._types.encode_ros1(response, self._kind.response)
 
     def close(self) -> None:
-        """Close the service."""
+        """Close the service and unregister it."""
         self._node.services.pop(self.name, None)
         self._node.tell("unregisterService", self.name, self._node.service_uri)
 
     def register(self) -> tuple[Any, ...]:
-        """The call that makes it known."""
+        """Return the call to the master that registers the service."""
         return "registerService", self.name, self._node.service_uri, self._node.uri
 
 
 class Node:
-    """A ROS node.
+    """ROS 1 node.
 
     Parameters
     ----------
     ros : Ros1
-        The transport.
+        Transport that the node belongs to.
     name : str
-        Its name.
+        Absolute name of the node.
     """
 
     def __init__(self, ros: Ros1, name: str) -> None:
@@ -200,28 +208,29 @@ class Node:
         await self._server.start()
 
     def tell(self, method: str, *args: Any) -> None:
-        """Call the master in this node's name."""
+        """Queue a call to the master in this node's name."""
         self._ros.tell(self, method, args)
 
     @property
     def entries(self) -> list[_Publication | _Service | Subscriber]:
-        """Everything that the master is to know."""
+        """All entries of the node that the master has to know."""
         return [*self.topics.values(), *self.inputs.values(), *self.services.values()]
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         for entry in self.inputs.values():
             entry.update([])
         self._rpc.close()
         self._server.close()
 
-    # -- the slave API
+    # -- the slave API (http://wiki.ros.org/ROS/Slave_API)
 
     def _call(self, method: str, args: tuple[Any, ...], peer: Peer) -> Any:
         try:
             arguments = api.checked(api.SLAVE, method, args)
             if method == "shutdown":
                 return self._shutdown(peer, *arguments)
+            # `checked` has accepted only methods of the API, so `getattr` is safe.
             handler: Callable[..., Any] = getattr(self, f"_x_{method}")
             return handler(*arguments)
         except PeerError as error:
@@ -235,6 +244,7 @@ class Node:
                 [[c.number, c.sent, 0, True] for c in p.readers],
             ]
             for p in self.topics.values()
+            # The Slave API nests statistics of publishers, subscribers and services.
         ]
         return [1, "bus stats", [published, [], []]]
 
@@ -291,17 +301,19 @@ class Node:
         if text:
             self._ros.throttled_log.log(
                 logging.WARNING,
-                "ROS 1: %s (%s) asks node %s to shut down, refused: %s",
+                "ROS 1: %s (%s) requested shutdown of node %s, refused: %s",
                 caller,
                 peer.address,
                 self.name,
                 text,
             )
+            # The master may have dropped the node: a second node of the same name
+            # causes this call.
             self._ros.doubt(self)
             return [0, f"refused: {text}", 0]
 
         log.warning(
-            "ROS 1: %s (%s) asks node %s to shut down: %s",
+            "ROS 1: %s (%s) requested shutdown of node %s: %s",
             caller,
             peer.address,
             self.name,
@@ -312,23 +324,23 @@ class Node:
 
 
 class Ros1:
-    """The transport: nodes and their entries at a master.
+    """ROS 1 transport: nodes and their entries at a master.
 
     Parameters
     ----------
     types : Types
         Message types.
     master_uri : str
-        Address of the master.
+        URI of the master.
     bound : str
         Address to listen on.
     on_shutdown : callable
-        A peer that may (``rosnode kill``) wants us to go.
+        Called if a peer with permission requests a shutdown (``rosnode kill``).
     sim_time : bool
-        Set ``/use_sim_time`` at the master.
+        Whether to set ``/use_sim_time`` at the master.
     denial : callable
-        Takes whether a peer is on this machine or the master's; gives the reason why it
-        may not want that, empty if it may.
+        Function from whether a peer is on this machine or the master's, to the reason
+        why it may not request a shutdown; empty if it may.
     """
 
     def __init__(
@@ -363,23 +375,23 @@ class Ros1:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._pid: object = None
         self.is_registered = False
-        """Whether the master knows us."""
+        """Whether this simulator's entries are registered at the master."""
         self._doubted: Node | None = None
 
     async def start(self) -> None:
-        """Begin to talk to the master.
+        """Connect to the master.
 
         Raises
         ------
         PeerError
-            It is not there; `wait` goes on trying.
+            The master cannot be reached; `wait` keeps trying.
         """
         _, _, self._pid = api.answer(await self._ask("getPid", "/botyard"))
         await self._begin()
         self.wait()
 
     async def _begin(self) -> None:
-        """A master is there that does not know us."""
+        """Register all entries at a master that does not know them."""
         if self._sim_time:
             await self._ask("setParam", "/botyard", "/use_sim_time", True)
         self.is_registered = True
@@ -388,44 +400,44 @@ class Ros1:
                 self._todo.put_nowait((node, *_split(entry.register())))
 
     async def settle(self) -> None:
-        """Wait until the master was told all that there is to tell, `SETTLE_S` at most."""
+        """Wait at most `SETTLE_S` until all queued calls to the master are made."""
         if self.is_registered:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SETTLE_S):
                     await self._todo.join()
 
     def wait(self) -> None:
-        """Keep looking at the master, and carry out what is to be told to it."""
+        """Start the tasks that watch the master and make queued calls."""
         self.spawn(self._work())
         self.spawn(self._watch())
         self.spawn(self._hear_news())
 
     async def _ask(self, method: str, *args: Any) -> Any:
-        """Call the master; where it answers from is remembered."""
+        """Call the master, and remember the address from which it answers."""
         value, host = await ask(self.master_uri, method, *args)
         self._hosts.pop(host, None)
         self._hosts[host] = None
+        # A host name may resolve to several addresses; keep the latest ones.
         if len(self._hosts) > MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
         return value
 
     def is_node(self, uri: str) -> bool:
-        """Whether a node of ours is at this address."""
+        """Return whether a node of this simulator has this URI."""
         return any(node.uri == uri for node in self._nodes.values())
 
     def doubt(self, node: Node) -> None:
-        """Somebody says that a node of ours is no more: whether the master still knows
-        it is looked at soon.
-        """
+        """Schedule a check that the master still knows a node, after a peer's claim."""
         self._doubted = node
 
     def denial(self, peer: Peer) -> str:
-        """Reason why a peer may not end what we do; empty if it may."""
+        """Return the reason why a peer may not request a shutdown; empty if it may."""
         return self._denial(peer.is_local or peer.address in self._hosts)
 
     def ask_for_publishers(self, node: Node, topic: str) -> None:
-        """Somebody says that the publishers of a topic are others now: the master is
-        asked, soon and once.
+        """Schedule a query for the publishers of a topic, after a peer's notification.
+
+        Several notifications cause one query.
         """
         self._news[node.name, topic] = None
         self._is_news.set()
@@ -453,31 +465,34 @@ class Ros1:
                 await asyncio.sleep(MIN_QUERY_INTERVAL_S)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Run something beside."""
+        """Start a task, and keep a reference to it."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _watch(self) -> None:
-        """Register everything again when the master was away, or is another one."""
+        """Register everything again after the master was away or was replaced."""
         while True:
             await asyncio.sleep(MASTER_POLL_S)
             try:
                 _, _, pid = api.answer(await self._ask("getPid", "/botyard"))
+                # Another process ID means another master, even at the same address.
                 if pid != self._pid or not self.is_registered:
-                    log.info("ROS 1: the master at %s is there", self.master_uri)
+                    log.info("ROS 1: connected to the master at %s", self.master_uri)
                     await self._begin()
 
                 self._pid = pid
                 await self._look_whether_known()
             except PeerError as error:
                 if self.is_registered:
-                    log.warning("ROS 1: the master is gone: %s", error)
+                    log.warning("ROS 1: lost the master: %s", error)
                 self.is_registered = False
 
     async def _look_whether_known(self) -> None:
-        """A master forgets a node whose name another one registers; one that goes on
-        all the same registers anew.
+        """Register everything again if the master has forgotten a node.
+
+        A master forgets a node when another one registers under its name. This
+        simulator does not shut down then, so it has to register again.
         """
         node, self._doubted = self._doubted, None
         if node is None or node.name not in self._nodes:
@@ -485,14 +500,16 @@ class Ros1:
         code, _, uri = api.answer(await self._ask("lookupNode", "/botyard", node.name))
         if code != 1 or uri != node.uri:
             log.warning(
-                "ROS 1: the master does not know node %s any more: everything is registered again",
+                "ROS 1: the master no longer knows node %s: registering everything again",
                 node.name,
             )
             await self._begin()
 
     def tell(self, node: Node, method: str, args: tuple[Any, ...]) -> None:
-        """Queue a call to the master; without one it is left out: everything is told to
-        the next one.
+        """Queue a call to the master.
+
+        Without a master the call is dropped, because the next master gets all
+        registrations.
         """
         if self.is_registered:
             self._todo.put_nowait((node, method, args))
@@ -515,7 +532,7 @@ class Ros1:
         if code != 1:
             self.throttled_log.log(
                 logging.WARNING,
-                "ROS 1: %s is refused by the master: %s",
+                "ROS 1: the master refused %s: %s",
                 method,
                 status,
             )
@@ -527,11 +544,12 @@ class Ros1:
             node.inputs[args[0]].update(value)
 
     async def close(self) -> None:
-        """Take everything back from the master, and end all connections."""
+        """Unregister everything at the master, and close all connections."""
         for node in self._nodes.values():
             for entry in node.entries:
                 entry.close()
 
+        # A master that does not answer must not delay the end for longer than this.
         if self.is_registered:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(2.0):
@@ -543,7 +561,7 @@ class Ros1:
             node.close()
         self._nodes.clear()
 
-    # -- what the graph asks for
+    # -- interface of the graph
 
     def _node(self, name: str) -> Node:
         if name not in self._nodes:
@@ -566,7 +584,7 @@ class Ros1:
         return made
 
     def listen(self, node: str, entry: Input) -> Subscriber:
-        """Listen to a topic."""
+        """Subscribe to a topic."""
         owner = self._node(node)
         made = owner.inputs[entry.name] = Subscriber(
             owner, entry, self.types, self._ears
@@ -575,7 +593,7 @@ class Ros1:
         return made
 
     def serve(self, node: str, service: Service) -> _Service:
-        """Serve."""
+        """Offer a service."""
         owner = self._node(node)
         made = owner.services[service.name] = _Service(owner, service, self.types)
         owner.tell(*made.register())

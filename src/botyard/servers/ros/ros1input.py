@@ -1,10 +1,10 @@
-"""A topic that a node of ROS 1 listens to: a connection to each of its publishers,
-whose addresses the master tells.
+"""Subscriber of a ROS 1 topic: a connection to each publisher that the master lists.
 
-Whoever registers as a publisher names an address that is connected to. So they are few
-for each topic, and few attempts are made at a time and a second; those that cannot be
-heard make place for others of the same topic. What comes is decoded in the part of the
-time that messages of all publishers get together.
+Each registered publisher names an address to connect to, so a malicious one could aim
+connections at a victim. Therefore connections for each topic, concurrent attempts and
+the rate of attempts are limited. A publisher that cannot be reached is replaced by
+another one of the topic. Messages are decoded within the share of time of all
+publishers.
 """
 
 from __future__ import annotations
@@ -31,22 +31,19 @@ from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TURN_TIME_S, TimeShare
 
 MAX_PUBLISHERS: Final = 32
-"""Most publishers of a topic that are connected at a time; the others wait."""
+"""Maximum number of connected publishers of a topic; the others wait."""
 MAX_LISTED: Final = 1000
-"""Most publishers of a topic that are remembered."""
+"""Maximum number of publishers of a topic to remember."""
 ATTEMPTS: Final = 16
-"""Concurrent connection attempts to publishers."""
+"""Maximum number of concurrent connection attempts to publishers."""
 ATTEMPT_RATE: Final = 100.0
 """Token bucket of connection attempts of all topics: rate, 1/s."""
 MAX_RETRY_DELAY_S: Final = 5.0
-"""Longest delay of the exponential back-off before a lost publisher is tried again, s.
-"""
+"""Maximum delay of the exponential back-off before a publisher is tried again, s."""
 CHUNK: Final = 4096
-"""Bytes that are decoded in one turn."""
+"""Bytes to decode in one turn."""
 SILENT_TIMEOUT_S: Final = 5.0
-"""While others wait, a publisher that has been silent for this long, s, is disconnected
-for one of them.
-"""
+"""Silence after which a publisher is replaced by a waiting one, s."""
 SHARE: Final = 0.2
 """Share of time for messages of all publishers together."""
 
@@ -54,12 +51,12 @@ log = logging.getLogger("botyard.ros")
 
 
 class Listener(Protocol):
-    """The node that listens to a topic, as far as that needs it."""
+    """Node that subscribes to a topic, as far as a subscriber needs it."""
 
     name: str
     uri: str
     inputs: dict[str, Subscriber]
-    """All topics that it listens to, by name."""
+    """All subscribers of the node, by topic."""
 
     def tell(self, method: str, *args: Any) -> None:
         """Call the master in this node's name."""
@@ -67,7 +64,7 @@ class Listener(Protocol):
 
 
 class InputLimits:
-    """Limits that all subscriptions share: processing time, and connection attempts."""
+    """Limits of processing time and connection attempts of all subscriptions."""
 
     def __init__(self) -> None:
         self.turns = TimeShare(SHARE)
@@ -77,7 +74,7 @@ class InputLimits:
 
     @contextlib.asynccontextmanager
     async def attempt(self) -> Any:
-        """Something that reaches out to another machine."""
+        """Context of a connection attempt to another machine; it waits for its turn."""
         async with self._attempts:
             loop = asyncio.get_running_loop()
             if self._rate is None:
@@ -88,18 +85,18 @@ class InputLimits:
 
 
 class Subscriber:
-    """A subscription: a connection to each publisher of a topic.
+    """Subscription with a connection to each publisher of a topic.
 
     Parameters
     ----------
     node : Listener
-        Who listens.
+        Node that subscribes.
     entry : Input
-        Takes messages.
+        Handler of the messages.
     types : Types
         Message types.
     ears : InputLimits
-        What all have in common.
+        Limits that all subscriptions share.
     """
 
     def __init__(
@@ -115,24 +112,25 @@ class Subscriber:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._waiting: deque[str] = deque()
         self._heard: dict[str, float] = {}
-        """When each publisher that is heard has sent something last, s of the loop's
-        clock.
-        """
+        """Time of the last data from each active publisher, s of the loop's clock."""
         self._sweep: asyncio.TimerHandle | None = None
 
     @property
     def publishers(self) -> list[str]:
-        """Addresses of the publishers that are heard, or tried."""
+        """URIs of the publishers that are connected or being tried."""
         return list(self._tasks)
 
     def update(self, uris: Any) -> None:
-        """These are the publishers now; what is no address is passed over."""
+        """Set the list of publishers.
+
+        Entries that are not valid addresses are ignored.
+        """
         given = uris if isinstance(uris, list) else []
         wanted = {u: None for u in given[: 2 * MAX_LISTED] if _is_address(u)}
         if len(wanted) < len(given):
             self._ears.throttled_log.log(
                 logging.WARNING,
-                "ROS 1: %s: %d of %d publishers have no address",
+                "ROS 1: %s: %d of %d publishers have no valid address",
                 self.name,
                 len(given) - len(wanted),
                 len(given),
@@ -156,9 +154,7 @@ class Subscriber:
             )
 
     def _rotate(self) -> None:
-        """Others wait: those who have been silent for long make place for them, and
-        wait themselves.
-        """
+        """Replace silent publishers by waiting ones."""
         self._sweep = None
         now = asyncio.get_running_loop().time()
         silent = [
@@ -173,8 +169,9 @@ class Subscriber:
         self._fill()
 
     async def _listen(self, uri: str) -> None:
-        """Listen to one publisher for as long as the master names it; one that cannot
-        be heard makes place for those who wait.
+        """Receive from one publisher for as long as the master lists it.
+
+        A publisher that cannot be reached is replaced by a waiting one.
         """
         pause = 0.1
         while True:
@@ -228,8 +225,9 @@ class Subscriber:
             writer.transport.abort()
 
     async def _work_off(self, session: Subscription, data: bytes, source: str) -> None:
-        """Take messages in the time that there is for them, a while at a time: any of
-        them may let the world make steps.
+        """Process messages within the share of time, in short slices.
+
+        Each message may cause steps of the world.
         """
         now, turns = asyncio.get_running_loop().time, self._ears.turns
         await turns.admit(source)
@@ -261,7 +259,7 @@ class Subscriber:
             )
 
     def close(self) -> None:
-        """Close the subscription."""
+        """Close the subscription and unregister it."""
         self.update([])
         if self._sweep is not None:
             self._sweep.cancel()
@@ -269,7 +267,7 @@ class Subscriber:
         self._node.tell("unregisterSubscriber", self.name, self._node.uri)
 
     def register(self) -> tuple[Any, ...]:
-        """The call that makes it known."""
+        """Return the call to the master that registers the subscriber."""
         return "registerSubscriber", self.name, self.type_name, self._node.uri
 
 
@@ -283,15 +281,15 @@ def _is_address(uri: object) -> bool:
 
 
 def _where(uri: str, code: int, status: str, protocol: Any) -> tuple[str, int]:
-    """Host and port of a publisher, by its answer to ``requestTopic``.
+    """Return host and port of a publisher from its answer to ``requestTopic``.
 
     Raises
     ------
     PeerError
-        It does not publish the topic, or the answer is none.
+        The publisher does not publish the topic, or the answer is invalid.
     """
     if code != 1:
-        raise PeerError(f"{uri} does not publish it: {status}")
+        raise PeerError(f"{uri} does not publish the topic: {status}")
     match protocol:
         case ["TCPROS", str(host), int(port), *_] if (
             0 < len(host) <= api.MAX_NAME and 0 < port < 65536

@@ -1,9 +1,9 @@
-"""A ROS master in the simulator (``--ros-master embedded``):
-`botyard.protocols.tcpros.master` on a port, and the calls that it owes nodes.
+"""ROS master in the simulator (``--ros-master embedded``).
 
-Whoever registers names the address that is called then. So these calls are few at a
-time and so many a second, the newest of each kind is enough, and nodes that did not
-answer last time wait for those that do.
+It serves `botyard.protocols.tcpros.master` on a port, and notifies nodes. A node that
+registers names the address of its notifications, so it could aim them at a victim.
+Therefore their number and rate are limited, only the newest of each kind is kept, and
+nodes that did not answer last time wait for nodes that do.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
 NOTIFY_WORKERS: Final = 8
-"""Nodes that are called at the same time."""
+"""Maximum number of nodes that are notified at the same time."""
 SLOW_NOTIFY_WORKERS: Final = 2
-"""The same of nodes that did not answer the last time."""
+"""The same limit for nodes that did not answer the last notification."""
 CALL_RATE: Final = 200.0
-"""Token bucket of calls to all nodes: rate, 1/s."""
+"""Token bucket of notifications to all nodes: rate, 1/s."""
 MAX_SLOW_NODES: Final = 4096
-"""Most nodes that are remembered as not answering."""
+"""Maximum number of nodes to remember as not answering."""
 MAX_OWED_BYTES: Final = 128 << 20
-"""Most bytes of the calls that are owed to nodes; those that calls from one address
-have made necessary have a share.
+"""Maximum size of pending notifications, bytes.
+
+Notifications caused by calls from one address have a share of it.
 """
 
 log = logging.getLogger("botyard.ros")
 
 
 class Ros1Master:
-    """A ROS master.
+    """ROS master.
 
     Parameters
     ----------
@@ -65,11 +66,9 @@ class Ros1Master:
         self.uri = f"http://{named}:{self._rpc.port}/"
         self.master = Master(self.uri)
         self._todo: dict[str, dict[Notice, str]] = {}
-        """Calls that are owed to each node, with the address whose call made them
-        necessary …
-        """
+        """Pending notifications of each node, with the causing caller's address."""
         self._kept = Shares(MAX_OWED_BYTES)
-        """… and what they take."""
+        """Memory of the pending notifications, shared by these addresses."""
         self._throttled_log = ThrottledLog(log)
         self._lines: tuple[deque[str], deque[str]] = (deque(), deque())
         self._workers = [0, 0]
@@ -78,18 +77,18 @@ class Ros1Master:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Serve."""
+        """Start to serve."""
         await self._rpc.start()
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         self._rpc.close()
         for task in tuple(self._tasks):
             task.cancel()
 
     @property
     def owed(self) -> int:
-        """Calls that are owed to nodes."""
+        """Number of pending notifications."""
         return sum(map(len, self._todo.values()))
 
     def _call(self, method: str, args: tuple[Any, ...], peer: Peer) -> Any:
@@ -106,9 +105,7 @@ class Ros1Master:
             yield answer
 
     def _owe(self, source: str) -> None:
-        """Queue the calls that a call from an address has made necessary, as far as
-        there is room.
-        """
+        """Queue the notifications that a call caused, while there is room."""
         notices, self.master.notices = self.master.notices, []
         for notice in notices:
             if notice in self._todo.get(notice.uri, {}):
@@ -116,7 +113,7 @@ class Ros1Master:
             if not self._kept.take(source, cost(*notice)):
                 self._throttled_log.log(
                     logging.WARNING,
-                    "ROS 1: a node at %s is not told: more calls than are kept are owed",
+                    "ROS 1: dropped a notification to the node at %s: too many are pending",
                     notice.uri,
                 )
                 continue
@@ -131,7 +128,7 @@ class Ros1Master:
     def _settle(self, owed: dict[Notice, str], notice: Notice) -> None:
         self._kept.give_back(owed.pop(notice), cost(*notice))
 
-    # -- telling nodes
+    # -- notification of nodes
 
     def _queue(self, uri: str) -> None:
         lane = int(uri in self._slow)
@@ -143,7 +140,7 @@ class Ros1Master:
             task.add_done_callback(self._tasks.discard)
 
     async def _notify_queue(self, lane: int) -> None:
-        """Call the nodes in a line, one after the other."""
+        """Notify the nodes in a queue, one by one."""
         line = self._lines[lane]
         try:
             while line:
@@ -152,8 +149,9 @@ class Ros1Master:
             self._workers[lane] -= 1
 
     async def _notify(self, uri: str) -> None:
-        """Make the calls that are owed to a node, in order; one that cannot be reached
-        misses them.
+        """Send the pending notifications of a node in order.
+
+        A node that cannot be reached misses all of them.
         """
         owed = self._todo[uri]
         try:
@@ -169,6 +167,7 @@ class Ros1Master:
                 self._turns.spend(self._turns.clock() - begin)
                 await converse(asking)
 
+            # The node answered, so it moves to the fast queue.
             self._slow.pop(uri, None)
         except PeerError:
             self._slow[uri] = None

@@ -1,5 +1,7 @@
-"""ROS 2 over DDS: the graph's topics, inputs and services as readers and writers of one
-RTPS participant that carries all our nodes.
+"""ROS 2 over DDS: topics, inputs and services of the graph in one RTPS participant.
+
+They are readers and writers of the participant, which represents all nodes of the
+simulator.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ log = logging.getLogger("botyard.ros")
 
 
 class _Publication:
-    """A topic, see `botyard.interfaces.ros.transport.Publication`."""
+    """Published topic, see `botyard.interfaces.ros.transport.Publication`."""
 
     __slots__ = ("_node", "_pipe", "_ros", "_writer")
 
@@ -46,7 +48,7 @@ class _Publication:
         self._node = node
         kind = full(topic.type_name)
         is_kept = topic.latched or topic.is_kept
-        # reliable writers match readers of both kinds
+        # A reliable writer matches both reliable and best-effort readers.
         qos = Qos(
             durability=Durability.TRANSIENT_LOCAL if is_kept else Durability.VOLATILE,
             depth=1 if topic.latched else topic.queue,
@@ -56,7 +58,7 @@ class _Publication:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is a reader, or there may be one that wants the last message."""
+        """Whether a reader exists, or a late joiner may request the last message."""
         return self._writer.is_wanted
 
     def send(self, message: EncodedMessage) -> None:
@@ -70,7 +72,7 @@ class _Publication:
 
 
 class _Listening:
-    """An input."""
+    """Subscription to a topic."""
 
     def __init__(self, ros: Ros2, node: str, entry: Input) -> None:
         self._ros = ros
@@ -100,7 +102,7 @@ class _Listening:
 
 
 class _Serving:
-    """A service."""
+    """Service."""
 
     def __init__(self, ros: Ros2, node: str, service: Service) -> None:
         self._ros = ros
@@ -147,7 +149,7 @@ class _Serving:
             self._answer(call, response)
 
     def _say(self, call: Call, done: Future[Any]) -> None:
-        """A response that took longer is there."""
+        """Send a response that was not ready at once."""
         if self._is_open and not done.cancelled():
             self._answer(call, done.result())
 
@@ -174,19 +176,19 @@ class _Serving:
 
 
 class Ros2:
-    """The transport.
+    """ROS 2 transport over DDS.
 
     Parameters
     ----------
     types : Types
-        Message types, of the distribution whose peers are served.
+        Message types of the ROS distribution to serve.
     environment : Environment
         Domain and range of discovery.
 
     Raises
     ------
     PeerError
-        The network cannot be used so.
+        The network does not support this.
     """
 
     wire = "cdr"
@@ -214,11 +216,11 @@ class Ros2:
         return _Publication(self, node, topic, changed)
 
     def listen(self, node: str, entry: Input) -> _Listening:
-        """Listen to a topic."""
+        """Subscribe to a topic."""
         return _Listening(self, node, entry)
 
     def serve(self, node: str, service: Service) -> _Serving:
-        """Serve."""
+        """Offer a service."""
         return _Serving(self, node, service)
 
     # -- endpoints
@@ -226,7 +228,19 @@ class Ros2:
     def writer(
         self, name: str, kind: str, qos: Qos, changed: Callable[[], None] = lambda: None
     ) -> TopicWriter:
-        """A writer; `name`: of the DDS topic, `kind`: ROS 2's name of its type."""
+        """Return a new writer.
+
+        Parameters
+        ----------
+        name : str
+            Name of the DDS topic.
+        kind : str
+            ROS 2 name of its type.
+        qos : Qos
+            Quality of service.
+        changed : callable
+            Called when the readers change.
+        """
         pipe, data = self.pipe, naming.type_hash_data(self.types.hash(kind))
         pipe.wake()
         return pipe.participant.writer(
@@ -241,8 +255,9 @@ class Ros2:
     def reader(
         self, name: str, kind: str, take: Callable[[Sample], None], limit: int
     ) -> Reader:
-        """A reader of best effort, which matches writers of both kinds: a velocity that
-        was lost is not worth asking for again.
+        """Return a new best-effort reader, which matches writers of both kinds.
+
+        A lost velocity command is not worth a retransmission: the next one replaces it.
         """
         pipe, data = self.pipe, naming.type_hash_data(self.types.hash(kind))
         pipe.wake()
@@ -263,29 +278,29 @@ class Ros2:
         self.pipe.wake()
 
     def complain(self, name: str, error: BotyardError) -> None:
-        """Log a message that was not taken."""
+        """Log an error in a received message."""
         self._throttled_log.log(
             logging.WARNING, "ROS 2: %s: %s", name, shown(error, MAX_TEXT)
         )
 
-    # -- who we are
+    # -- graph of nodes and endpoints
 
     def know(
         self, node: str, *, reader: bytes | None = None, writer: bytes | None = None
     ) -> None:
-        """Endpoints of a node are there, by their GUIDs."""
+        """Add endpoints of a node, given by their GUIDs."""
         self._graph.add(node, reader=reader, writer=writer)
         self._changed()
 
     def forget(
         self, node: str, *, reader: bytes | None = None, writer: bytes | None = None
     ) -> None:
-        """Endpoints of a node go."""
+        """Remove endpoints of a node."""
         self._graph.remove(node, reader=reader, writer=writer)
         self._changed()
 
     def _changed(self) -> None:
-        """Say it once for all that changes in one go."""
+        """Announce several changes in one message, at the end of this iteration."""
         if self._pending is None:
             self._pending = asyncio.get_running_loop().call_soon(self._announce)
 
@@ -295,7 +310,7 @@ class Ros2:
         self.pipe.wake()
 
     async def close(self) -> None:
-        """Leave."""
+        """Leave the domain and close the sockets."""
         if self._pending is not None:
             self._pending.cancel()
         self.pipe.close()

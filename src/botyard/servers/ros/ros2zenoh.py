@@ -1,7 +1,8 @@
-"""ROS 2 over Zenoh, as rmw_zenoh speaks it: the graph's topics, inputs and services in
-one session, which can also be the router.
+"""ROS 2 over Zenoh, compatible with rmw_zenoh.
 
-Zenoh calls back in threads of its own; everything is handed to the simulator's loop.
+Topics, inputs and services of the graph share one session, which can also be the
+router. Zenoh calls back in its own threads; each callback passes its data to the
+simulator's event loop.
 """
 
 from __future__ import annotations
@@ -45,23 +46,22 @@ from botyard.servers.timeshare import TimeShare
 T = TypeVar("T")
 ROUTER_PORT: Final = 7447
 CONFIGURATION: Final = "ZENOH_SESSION_CONFIG_URI"
-"""Environment variable that names a file with Zenoh's configuration, as rmw_zenoh has
-it.
-"""
+"""Environment variable with the path of Zenoh's configuration, as in rmw_zenoh."""
 ROUTER_POLL_S: Final = 1.0
-"""Poll interval of the router's presence, s."""
+"""Poll interval for the router, s."""
 SHARE: Final = 0.2
 """Share of time for received Zenoh messages."""
 MAX_MESSAGE: Final = 256 << 20
-"""Longest message that Zenoh puts together, also one that it only hands on as a router,
-bytes.
+"""Maximum length of a message that Zenoh reassembles, bytes.
+
+The limit also applies to messages that a router only forwards.
 """
 
 log = logging.getLogger("botyard.ros")
 
 
 class _End:
-    """Something that a node has in the session; `close` takes it and its token back."""
+    """Entity of a node in the session, with its liveliness token."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class _End:
         self.is_open = True
 
     def close(self) -> None:
-        """Close the entity."""
+        """Close the entity and its token."""
         self.is_open = False
         self._token.undeclare()
         for declared in self._declared:
@@ -93,7 +93,7 @@ class _End:
 
 
 class _Publication(_End):
-    """A topic, see `botyard.interfaces.ros.transport.Publication`."""
+    """Published topic, see `botyard.interfaces.ros.transport.Publication`."""
 
     replays_latched = False
 
@@ -110,9 +110,8 @@ class _Publication(_End):
             LATCHED if topic.latched else VOLATILE,
         )
         zenoh = ros.zenoh
-        drop = (
-            zenoh.CongestionControl.DROP
-        )  # a slow peer must not hold up the simulator
+        # A slow peer must not block the simulator.
+        drop = zenoh.CongestionControl.DROP
         self._matched = False
         if topic.latched:
             self._publisher = zenoh.ext.declare_advanced_publisher(
@@ -143,7 +142,7 @@ class _Publication(_End):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is a reader, or there may be one that wants the last message."""
+        """Whether a reader exists, or a late joiner may request the last message."""
         return self._latched or self._matched
 
     def send(self, message: EncodedMessage) -> None:
@@ -156,19 +155,20 @@ class _Publication(_End):
 
 
 class _Inbox(Generic[T]):
-    """What has come in threads of Zenoh's and waits for the loop: the oldest makes
-    place for what is new.
+    """Queue of items from Zenoh's threads to the event loop; drops the oldest if full.
 
     Parameters
     ----------
+    ros : Ros2Zenoh
+        Transport that the queue belongs to.
     source : str
-        What it comes by; each has its part of the time.
+        Key expression of the items; each source has its share of time.
     most : int
-        So many may wait.
+        Maximum length of the queue.
     work : callable
-        Takes one, in the loop.
-    fence : Fence
-        Around it.
+        Processes one item, in the event loop.
+    fence : ErrorBarrier
+        Error barrier around `work`.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class _Inbox(Generic[T]):
         self._is_awake = False
 
     def put(self, one: T) -> None:
-        """Something has come; from any thread."""
+        """Add an item, from any thread."""
         with self._lock:
             self._waiting.append(one)
             is_asleep, self._is_awake = not self._is_awake, True
@@ -197,7 +197,7 @@ class _Inbox(Generic[T]):
             self._ros.soon(self._ros.turns.wants, self)
 
     def turn(self) -> bool:
-        """See `botyard.servers.timeshare.Worker`."""
+        """Process one item, see `botyard.servers.timeshare.Worker`."""
         with self._lock:
             self._is_awake = bool(self._waiting)
             if not self._waiting:
@@ -209,7 +209,7 @@ class _Inbox(Generic[T]):
 
 
 class _Listening(_End):
-    """An input."""
+    """Subscription to a topic."""
 
     def __init__(self, ros: Ros2Zenoh, node: str, entry: Input) -> None:
         super().__init__(ros, node, "MS", entry.name, full(entry.type_name))
@@ -221,7 +221,7 @@ class _Listening(_End):
         self._declared.append(ros.session.declare_subscriber(self.key, self._come))
 
     def _come(self, sample: Any) -> None:
-        """A message, in a thread of Zenoh's."""
+        """Queue a message, in a thread of Zenoh."""
         if len(sample.payload) <= self._entry.limit:
             self._inbox.put(sample.payload.to_bytes())
 
@@ -238,7 +238,7 @@ class _Listening(_End):
 
 
 class _Serving(_End):
-    """A service."""
+    """Service."""
 
     def __init__(self, ros: Ros2Zenoh, node: str, service: Service) -> None:
         kind = service_name(service.type_name)
@@ -250,14 +250,16 @@ class _Serving(_End):
             ros, self.key, MAX_REQUESTS, self._answer, self._fence
         )
         self._answering = 0
-        """Queries whose responses take longer."""
+        """Number of queries whose responses are not ready yet."""
         self._declared.append(
             ros.session.declare_queryable(self.key, self._come, complete=True)
         )
 
     def _come(self, query: Any) -> None:
-        """A query, in a thread of Zenoh's: one that is too long must not wait, as Zenoh
-        takes hundreds of megabytes.
+        """Queue a query, in a thread of Zenoh.
+
+        A query that is too long is dropped here, because Zenoh accepts hundreds of
+        megabytes.
         """
         size = sum(
             len(part) for part in (query.payload, query.attachment) if part is not None
@@ -269,7 +271,8 @@ class _Serving(_End):
 
         query.drop()
         self._ros.soon(
-            self._refuse, f"a request of {size} bytes; at most {MAX_REQUEST} are taken"
+            self._refuse,
+            f"a request of {size} bytes, at most {MAX_REQUEST} are accepted",
         )
 
     def _refuse(self, reason: object) -> None:
@@ -302,7 +305,7 @@ class _Serving(_End):
             self._say(query, response)
 
     def _say_later(self, query: Any, done: Future[Any]) -> None:
-        """A response that took longer is there."""
+        """Send a response that was not ready at once."""
         self._answering -= 1
         if self.is_open and not done.cancelled():
             self._say(query, done.result())
@@ -310,6 +313,7 @@ class _Serving(_End):
             query.drop()
 
     def _say(self, query: Any, response: Any) -> None:
+        # The context manager finishes the query, so that its client does not wait.
         with query:
             told = (
                 {}
@@ -324,16 +328,17 @@ class _Serving(_End):
 
 
 class Ros2Zenoh:
-    """The transport.
+    """ROS 2 transport over Zenoh.
 
     Parameters
     ----------
     types : Types
-        Message types, of the distribution whose peers are served.
+        Message types of the ROS distribution to serve.
     domain : int
-        ``ROS_DOMAIN_ID``.
+        Domain ID, ``ROS_DOMAIN_ID``.
     router : bool
-        Be the router that nodes look for, too; else connect to it.
+        Whether to be the router that nodes look for; otherwise the session connects to
+        it.
     bound : str
         Address to listen on as a router.
 
@@ -342,7 +347,7 @@ class Ros2Zenoh:
     WorldError
         The extra is not installed.
     PeerError
-        The router's port is taken, or the configuration is wrong.
+        The router's port is taken, or the configuration is invalid.
     """
 
     wire = "cdr"
@@ -370,40 +375,41 @@ class Ros2Zenoh:
         try:
             self.session: Any = zenoh.open(_configuration(zenoh, router, bound))
         except zenoh.ZError as error:
-            raise PeerError(
-                f"Zenoh: {str(error).partition(' at /')[0]}"
-            ) from None  # without where in its source
+            # Remove the location in Zenoh's source from the message.
+            raise PeerError(f"Zenoh: {str(error).partition(' at /')[0]}") from None
 
         self.tokens = Tokens(domain, str(self.session.zid()))
         self._nodes: dict[str, tuple[Any, int]] = {}
         self._lookout: asyncio.Task[None] | None = None
-        if not router and not os.environ.get(
-            CONFIGURATION
-        ):  # with a configuration of their own, peers may need no router
+        # With a configuration of their own, peers may need no router.
+        if not router and not os.environ.get(CONFIGURATION):
             self._lookout = asyncio.get_running_loop().create_task(
                 self._look_for_router()
             )
 
     async def _look_for_router(self) -> None:
-        """Say that there is none, and when one has come: without it nobody finds us."""
+        """Log that no router is found, and later that one was found.
+
+        Without a router, other nodes cannot find this one.
+        """
         await asyncio.sleep(ROUTER_POLL_S)
         if self.session.info.routers_zid():
             return
         log.warning(
-            "there is no Zenoh router at %s. It is waited for; --zenoh-router is "
+            "waiting for a Zenoh router at %s; --zenoh-router runs "
             "one in the simulator",
             ROUTER,
         )
         while not self.session.info.routers_zid():
             await asyncio.sleep(ROUTER_POLL_S)
-        log.info("the Zenoh router is there")
+        log.info("found the Zenoh router")
 
     def token(self, key: str) -> Any:
-        """Say that something is there, until the token is undeclared."""
+        """Declare a liveliness token, which exists until it is undeclared."""
         return self.session.liveliness().declare_token(key)
 
     def know(self, node: str) -> None:
-        """An end of a node is there."""
+        """Count an entity of a node, and declare the node with its first one."""
         key = self.tokens.node(node)
         if key is not None:
             self._nodes[node] = (self.token(key), 0)
@@ -411,7 +417,7 @@ class Ros2Zenoh:
         self._nodes[node] = (token, ends + 1)
 
     def forget(self, node: str) -> None:
-        """An end has gone; a node goes with its last one."""
+        """Remove an entity of a node, and the node with its last one."""
         token, ends = self._nodes[node]
         if ends > 1:
             self._nodes[node] = (token, ends - 1)
@@ -432,22 +438,24 @@ class Ros2Zenoh:
         return _Publication(self, node, topic, changed)
 
     def listen(self, node: str, entry: Input) -> _Listening:
-        """Listen to a topic."""
+        """Subscribe to a topic."""
         return _Listening(self, node, entry)
 
     def serve(self, node: str, service: Service) -> _Serving:
-        """Serve."""
+        """Offer a service."""
         return _Serving(self, node, service)
 
     async def close(self) -> None:
-        """Leave."""
+        """Close the session."""
         if self._lookout is not None:
             self._lookout.cancel()
         await asyncio.get_running_loop().run_in_executor(None, self.session.close)
 
 
 def _configuration(zenoh: Any, router: bool, bound: str) -> Any:
-    """Zenoh's configuration: rmw_zenoh's own defaults, or the file of
+    """Return Zenoh's configuration.
+
+    It has the defaults of rmw_zenoh, or is the file named by
     ``ZENOH_SESSION_CONFIG_URI``.
     """
     path = os.environ.get(CONFIGURATION)
@@ -455,7 +463,7 @@ def _configuration(zenoh: Any, router: bool, bound: str) -> Any:
         return zenoh.Config.from_file(path)
     config = zenoh.Config()
     config.insert_json5("scouting/multicast/enabled", "false")
-    # what keeps last messages for readers to come tells them apart by their stamps
+    # The cache of last messages for late joiners needs timestamps.
     config.insert_json5("timestamping/enabled", "true")
     config.insert_json5("transport/link/rx/max_message_size", str(MAX_MESSAGE))
     if router:

@@ -1,5 +1,6 @@
-"""A map from ROS, got once before the simulator starts
-(`botyard.interfaces.ros.firstmap`).
+"""Map from ROS, received once before the simulator starts.
+
+See `botyard.interfaces.ros.firstmap` for the message.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from botyard.protocols.dds.naming import topic_name, type_name
 from botyard.protocols.ros_messages.types import Types, full
 
 MAP_TIMEOUT_S: Final = 15.0
-"""So long a map is waited for, s."""
+"""Longest wait for a map, s."""
 _NODE: Final = "/botyard_map"
 _SERVICE: Final = "nav_msgs/srv/GetMap"
 _NO_FIELDS: Final = b"\0\1\0\0" + bytes(4)
-"""CDR of a request without fields: encapsulation, and the member that IDL demands
-(``structure_needs_at_least_one_member``), padded.
+"""CDR of a request without fields.
+
+It is the encapsulation header and, padded, the member that IDL demands
+(``structure_needs_at_least_one_member``).
 """
 
 
@@ -37,23 +40,27 @@ async def _waited(found: FirstMap, came: asyncio.Event) -> Scene:
 async def map_of_ros1(
     name: str, types: Types, master_uri: str, bound: str, budget: Budget = Budget()
 ) -> Scene:
-    """The map of a ROS 1 topic.
+    """Return the map of a ROS 1 topic.
 
     Parameters
     ----------
     name : str
-        ``ros:`` and the topic's absolute name.
+        ``ros:`` and the absolute name of the topic.
+    types : Types
+        Message types.
+    master_uri : str
+        URI of the master.
     bound : str
-        Address to listen on for the master's news.
+        Address to listen on for notifications of the master.
     budget : Budget
-        What the map may ask for.
+        Limits of the map.
 
     Raises
     ------
     MapError
-        None came, or it is no map.
+        No map arrived in time, or it is invalid.
     PeerError
-        There is no master.
+        The master cannot be reached.
     """
     from botyard.servers.ros.ros1 import Ros1
 
@@ -71,15 +78,16 @@ async def map_of_ros1(
 async def map_of_ros2(
     name: str, types: Types, environment: Environment, budget: Budget = Budget()
 ) -> Scene:
-    """The map of a ROS 2 topic over DDS, or of a service ``GetMap`` of that name
-    (map_server has both: /map and /map_server/map).
+    """Return the map of a ROS 2 topic over DDS, or of the ``GetMap`` service there.
+
+    map_server has both: /map and /map_server/map.
 
     Raises
     ------
     MapError
-        None came, or it is no map.
+        No map arrived in time, or it is invalid.
     PeerError
-        The network cannot be used so.
+        The network does not support this.
     """
     from botyard.protocols.dds.services import ServiceClient
     from botyard.protocols.rtps.qos import Durability, Qos
@@ -104,7 +112,7 @@ async def map_of_ros2(
             ):
                 node.wake()
 
-        # the response has one field, the map: its CDR is the map's
+        # The response's only field is the map, so its CDR is also a map's CDR.
         client = ServiceClient(
             node.participant,
             found.topic,

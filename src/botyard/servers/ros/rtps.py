@@ -1,5 +1,6 @@
-"""The sockets and the timer of an RTPS participant
-(`botyard.protocols.rtps.participant`), in the simulator's event loop.
+"""Sockets and timer of an RTPS participant, in the simulator's event loop.
+
+See `botyard.protocols.rtps.participant` for the protocol.
 """
 
 from __future__ import annotations
@@ -28,26 +29,29 @@ from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.workclock import worked
 
 SHARE: Final = 0.2
-"""Token bucket of processing time for received packets: sustained share of time. What
-is sent in answer has limits of its own (`botyard.protocols.rtps.limits`), and what the
-simulator publishes is not the peers' doing.
+"""Token bucket of processing time for received packets: sustained share of time.
+
+Answers have limits of their own (`botyard.protocols.rtps.limits`). Published messages
+are not charged, because peers do not cause them.
 """
 BURST_S: Final = 0.05
-"""The same: burst, s."""
+"""Token bucket of processing time for received packets: burst, s."""
 MAX_PACKETS: Final = 64
-"""Most packets of one socket that are looked at in one iteration of the event loop."""
+"""Maximum number of packets to read from a socket in one event loop iteration."""
 ITERATION_BUDGET_S: Final = 0.01
-"""The same: processing time, s."""
+"""Processing time of packets in an iteration of the event loop, s."""
+# Largest UDP payload, rounded up.
 MAX_PACKET_BYTES: Final = 65536
 RECEIVE_BUFFER_BYTES: Final = 4 << 20
-"""Receive buffer that is asked for, bytes."""
+"""Receive buffer to request from the system, bytes."""
 ENOUGH_BUFFER_BYTES: Final = 1 << 20
-"""Less than this is worth a line in the log, bytes."""
+"""Receive buffer below which a line is logged, bytes."""
 MAX_INDEX: Final = 100
-"""Participants of one host and domain whose ports are tried."""
+"""Number of participants of one host and domain whose ports are tried."""
 LAST_PORT: Final = 65535
 POLL_S: Final = 0.002
-"""How often sockets are looked at where the event loop cannot watch them, s."""
+"""Poll interval of sockets if the event loop cannot watch them, s."""
+# Constants of Linux (linux/sockios.h, linux/in.h) that Python lacks.
 _SIOCGIFADDR: Final = 0x8915
 _IP_MULTICAST_ALL: Final = 49
 
@@ -55,14 +59,15 @@ log = logging.getLogger("botyard.ros")
 
 
 def interface_addresses() -> list[str]:
-    """IPv4 addresses of this host's interfaces, the loopback's last."""
+    """Return the IPv4 addresses of this host's interfaces, the loopback last."""
     found: dict[str, None] = {}
     if sys.platform == "linux":
         import fcntl
 
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             for _, name in socket.if_nameindex():
-                with contextlib.suppress(OSError):  # it has none
+                # An interface may have no IPv4 address.
+                with contextlib.suppress(OSError):
                     answer = fcntl.ioctl(
                         probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15])
                     )
@@ -85,24 +90,25 @@ def _udp() -> socket.socket:
 
 
 class RtpsNode:
-    """A participant on the network; made in a running event loop.
+    """RTPS participant on the network; create it in a running event loop.
 
     Parameters
     ----------
     environment : Environment
         Domain and range of discovery.
     hosts : sequence of str
-        Addresses of the interfaces to use; empty: all, or the loopback where the range
-        is LOCALHOST.
+        Addresses of the interfaces to use. Empty: all interfaces, or only the loopback
+        if the range is LOCALHOST.
 
     Raises
     ------
     PeerError
-        No port of the domain can be had.
+        No port of the domain is available.
 
     Attributes
     ----------
     participant : Participant
+        State machine of the protocol.
     """
 
     def __init__(self, environment: Environment, hosts: Sequence[str] = ()) -> None:
@@ -128,9 +134,10 @@ class RtpsNode:
         except OSError as error:
             self._close_sockets()
             raise PeerError(
-                f"DDS domain {environment.domain} cannot be entered: {error.strerror or error}"
+                f"cannot join DDS domain {environment.domain}: {error.strerror or error}"
             ) from None
 
+        # A GUID prefix starts with the vendor ID and has to be unique in the domain.
         prefix = wire.VENDOR + os.urandom(wire.PREFIX_BYTES - len(wire.VENDOR))
         now = self._loop.time()
         self.participant = Participant(
@@ -155,18 +162,17 @@ class RtpsNode:
     def _open(
         self, environment: Environment, hosts: Sequence[str], is_everywhere: bool
     ) -> int:
-        """Open the sockets; the port of the one for unicast."""
+        """Open the sockets, and return the port of the unicast socket."""
         own = _udp()
         self._sockets.append(own)
-        # bound to one address, it does not see what comes for another one, such as from
-        # outside
+        # A socket bound to one address receives no packets for other addresses of this
+        # host, such as packets from outside.
         address = "" if is_everywhere or len(hosts) > 1 else hosts[0]
         ports = [
             guids.unicast_port(environment.domain, index) for index in range(MAX_INDEX)
         ]
-        ports = [
-            port for port in ports if port <= LAST_PORT
-        ]  # the last domains have fewer
+        # In the last domains, the port numbers of some participants exceed 65535.
+        ports = [port for port in ports if port <= LAST_PORT]
         for port in ports:
             try:
                 own.bind((address, port))
@@ -183,15 +189,12 @@ class RtpsNode:
         return port
 
     def _join(self, domain: int, hosts: Sequence[str]) -> None:
-        """Join the multicast group on each interface, and make a socket that sends to
-        it there.
-        """
+        """Join the multicast group on each interface, with a socket to send there."""
         many = _udp()
         self._sockets.append(many)
         many.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if (
-            sys.platform == "linux"
-        ):  # only what comes over the interfaces that this socket has joined on
+        # On Linux, a socket receives the group's packets of all interfaces by default.
+        if sys.platform == "linux":
             many.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
 
         if hasattr(socket, "SO_REUSEPORT") and sys.platform != "linux":
@@ -207,7 +210,7 @@ class RtpsNode:
                 membership = socket.inet_aton(guids.GROUP) + socket.inet_aton(host)
                 many.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
             except OSError as error:
-                # participants are still met by unicast
+                # Without multicast, unicast discovery still finds participants.
                 log.info("ROS 2: no multicast on %s: %s", host, error.strerror or error)
                 continue
 
@@ -216,6 +219,7 @@ class RtpsNode:
             sender.setsockopt(
                 socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(host)
             )
+            # TTL 1 keeps discovery on the local network.
             sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
 
     def _close_sockets(self) -> None:
@@ -228,9 +232,8 @@ class RtpsNode:
     def _watch(self, sock: socket.socket) -> None:
         try:
             self._loop.add_reader(sock, self._readable, sock)
-        except (
-            NotImplementedError
-        ):  # the event loop of Windows cannot say when a datagram has come
+        # The Proactor event loop of Windows cannot watch a UDP socket.
+        except NotImplementedError:
             self._poll(sock)
 
     def _poll(self, sock: socket.socket) -> None:
@@ -252,9 +255,11 @@ class RtpsNode:
             except BlockingIOError:
                 break
             except OSError:
-                # what an earlier datagram of ours ran into
+                # The error (ICMP port unreachable) belongs to an earlier datagram of
+                # this socket.
                 continue
 
+            # With range LOCALHOST, ignore packets from other hosts.
             if self._only and source[0] not in self._only:
                 continue
             self._fence.run(feed, packet, source, now)
@@ -264,6 +269,8 @@ class RtpsNode:
         self._time.spend(now, worked() - start)
         self.wake()
         wait = self._time.wait(now)
+        # Over budget: stop watching the socket. The system drops what its buffer cannot
+        # hold.
         if wait and not self._is_closed:
             with contextlib.suppress(NotImplementedError):
                 self._loop.remove_reader(sock)
@@ -276,21 +283,21 @@ class RtpsNode:
     # -- sending
 
     def now(self) -> float:
-        """The participant's clock, s."""
+        """Return the participant's clock, s."""
         return self._loop.time()
 
     def writing(self) -> float:
-        """The time of a sample that is being written, s: one for all of this iteration
-        of the event loop, at whose end they are sent.
+        """Return the time of a sample that is being written, s.
+
+        All samples of one iteration of the event loop have the same time, and are sent
+        at the end of it.
         """
         if self._soon is None:
             self.wake()
         return self._writing_at
 
     def wake(self) -> None:
-        """Something was written: it is sent at the end of this iteration of the event
-        loop, all together.
-        """
+        """Schedule the sending of written data at the end of this iteration."""
         if self._soon is None and not self._is_closed:
             self._writing_at = self._loop.time()
             self._soon = self._loop.call_soon(self._flush)
@@ -318,7 +325,8 @@ class RtpsNode:
                 log.debug("ROS 2: %s: %s", event.kind.value, event.text)
 
     def _send(self) -> None:
-        if not self._sockets:  # OFF
+        # Range OFF: there are no sockets, so discard the output.
+        if not self._sockets:
             self.participant.out()
             return
 
@@ -326,16 +334,16 @@ class RtpsNode:
         for datagram, address in self.participant.out():
             if address[0] == guids.GROUP:
                 for sender in self._group:
-                    with contextlib.suppress(OSError):  # an interface that has gone
+                    # The interface may have gone.
+                    with contextlib.suppress(OSError):
                         sender.sendto(datagram, address)
             else:
-                with contextlib.suppress(
-                    OSError
-                ):  # a full buffer, or nobody there: as if lost on the way
+                # A full buffer or an unreachable peer counts as packet loss.
+                with contextlib.suppress(OSError):
                     own.sendto(datagram, address)
 
     def close(self) -> None:
-        """Say that we leave, and close the sockets."""
+        """Announce the departure, and close the sockets."""
         if self._is_closed:
             return
         self.participant.leave(self._loop.time())
@@ -351,7 +359,7 @@ class RtpsNode:
 
 
 def _resolved(names: Sequence[str]) -> list[str]:
-    """IPv4 addresses of hosts; those that cannot be found are left out."""
+    """Return the IPv4 addresses of hosts; unknown hosts are logged and omitted."""
     found = []
     for name in names:
         try:

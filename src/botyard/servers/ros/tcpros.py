@@ -1,9 +1,9 @@
-"""TCPROS over sockets: subscribers of a node's topics and clients of its services
-(`botyard.protocols.tcpros.session` has the protocol).
+"""TCPROS over sockets: subscribers of a node's topics and clients of its services.
 
-Those who have not said what they want are strangers: few, and for some seconds. A
-subscriber gets what it reads; a service's request is carried out when its client has
-taken the last answer, and in the part of the time that requests get together.
+`botyard.protocols.tcpros.session` has the protocol. Peers that have not sent their
+header are strangers: few are kept, and only for some seconds. A subscriber receives
+messages at the rate at which it reads. A service request runs after its client has read
+the last answer, within the share of time for all requests.
 """
 
 from __future__ import annotations
@@ -36,41 +36,41 @@ from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
 MAX_CONNECTIONS: Final = 4000
-"""Most subscribers and service clients of a node."""
+"""Maximum number of subscribers and service clients of a node."""
 MAX_EACH: Final = 2000
-"""The same of one address; more are refused."""
+"""Maximum number of subscribers and service clients from one address."""
 MAX_STRANGERS: Final = 256
-"""Most connections before their header has been received."""
+"""Maximum number of connections before their header is complete."""
 MAX_STRANGERS_EACH: Final = 128
-"""The same of one address; the one that has been silent for longest is dropped."""
+"""Maximum number of connections from one address before their header is complete.
+
+A further connection displaces the one that was silent for longest.
+"""
 HEADER_TIME: Final = 10.0
 """Deadline of a connection's header, s."""
 REQUEST_TIME: Final = 30.0
 """Deadline of a request, from its first byte to its last, s."""
 MAX_STUCK: Final = 60.0
-"""A peer that has not read for this long, s, is disconnected."""
+"""Time without reading after which a peer is disconnected, s."""
 CLOSE_TIMEOUT_S: Final = 3.0
-"""Time-out of closing a connection, s; then it is aborted."""
+"""Timeout to close a connection, s; then it is aborted."""
 MAX_WAITING: Final = 64 << 10
 """Back-pressure: reading from a peer pauses while this many of its bytes are queued."""
 MAX_HELD: Final = 32 << 20
-"""Most bytes of headers and requests of all connections that are not complete, or wait
-for their turn.
-"""
+"""Maximum number of bytes of incomplete or queued headers and requests, in total."""
 MAX_UNREAD: Final = 16 << 20
-"""Bytes of answers that the clients of one address have not read: beyond it their next
-requests wait. A map may have as many itself.
+"""Unread bytes of answers to one address beyond which its next requests wait.
+
+A map alone may have as many.
 """
 MAX_ALL_UNREAD: Final = 128 << 20
-"""The same of all clients."""
+"""Unread bytes of answers to all clients beyond which their next requests wait."""
 MAX_ANSWERING: Final = 4
-"""Services that take their time for clients of one address at once; the next requests
-wait.
-"""
+"""Maximum number of slow services in progress for one address; more requests wait."""
 MAX_ALL_ANSWERING: Final = 16
-"""The same of all clients."""
+"""Maximum number of slow services in progress for all clients."""
 SWEEP_INTERVAL_S: Final = 0.5
-"""Interval of checking deadlines, s."""
+"""Interval to check deadlines, s."""
 SHARE: Final = 0.1
 """Share of time for service requests and new subscribers together."""
 
@@ -78,27 +78,27 @@ log = logging.getLogger("botyard.ros")
 
 
 class Published(TopicOffer, Protocol):
-    """A topic that is published: told who reads it."""
+    """Topic with subscribers."""
 
     def welcome(self, reader: Connection) -> None:
-        """A subscriber is there."""
+        """Add a subscriber."""
         ...
 
     def lost(self, reader: Connection) -> None:
-        """A subscriber has gone."""
+        """Remove a subscriber."""
         ...
 
 
 class Served(Offer, Protocol):
-    """A service."""
+    """Service that answers requests."""
 
     def run(self, body: bytes) -> bytes | Future[bytes]:
-        """Answer a request, perhaps later."""
+        """Answer a request, now or with a future."""
         ...
 
 
 class Connection(asyncio.Protocol):
-    """A subscriber or a client of a service."""
+    """Connection of a subscriber or of a service's client."""
 
     _numbers = itertools.count(1)
 
@@ -115,21 +115,21 @@ class Connection(asyncio.Protocol):
         self._inbox = bytearray()
         self._is_stranger, self._is_reading_paused = True, False
         self._is_answering = False
-        """A service takes its time."""
+        """Whether a service is working on this connection's request."""
         self._messages: deque[bytes] = deque()
         self.holds = 0
-        """Bytes of it that are kept until they are complete and it is its turn."""
+        """Number of bytes that wait to be complete or for their turn."""
         self.owes = 0
-        """Bytes of answers that it has not read."""
+        """Number of bytes of answers that the peer has not read."""
 
     @property
     def is_held_up(self) -> bool:
-        """Whether it has said something and waits for its turn."""
+        """Whether bytes from the peer wait for their turn."""
         return bool(self._inbox)
 
     @property
     def has_unread(self) -> bool:
-        """The same, also if it was not read yet."""
+        """Whether bytes from the peer wait, in the system's buffer or here."""
         sock = (
             None
             if self._transport is None
@@ -137,10 +137,10 @@ class Connection(asyncio.Protocol):
         )
         return self.is_held_up or has_unread(sock)
 
-    # -- asyncio's side
+    # -- asyncio callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A peer has come."""
+        """Register a new connection."""
         self._transport = cast(asyncio.Transport, transport)
         read_in_pieces(transport)
         self._outlet = Outlet(self._transport)
@@ -149,7 +149,7 @@ class Connection(asyncio.Protocol):
         self._server.comes(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has gone."""
+        """Remove the connection."""
         self._server.goes(self)
         self._let_go()
         self._messages.clear()
@@ -161,12 +161,12 @@ class Connection(asyncio.Protocol):
             self.fence.run(cast(Published, topic).lost, self)
 
     def pause_writing(self) -> None:
-        """It does not read."""
+        """Handle a peer that does not read."""
         if self._outlet is not None:
             self._outlet.pause()
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """Handle a peer that reads again: send waiting messages."""
         outlet = self._outlet
         if outlet is None:
             return
@@ -179,8 +179,8 @@ class Connection(asyncio.Protocol):
             self._server.turns.wants(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
-        # a subscriber has nothing more to say
+        """Queue bytes from the peer."""
+        # The protocol of a subscriber ends with its header; ignore further bytes.
         if self.session.topic is not None:
             return
         self._inbox += data
@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
         self._server.turns.wants(self)
 
     def _count(self) -> None:
-        """Count what is kept of it."""
+        """Update the number of bytes held for this connection."""
         held = len(self._inbox) + self.session.waiting
         self._server.hold(held - self.holds)
         self.holds = held
@@ -200,11 +200,11 @@ class Connection(asyncio.Protocol):
         self.holds = 0
 
     def give_up(self) -> None:
-        """Drop it: it takes up too much of what all have together."""
+        """Drop the connection, because it holds too much of the shared buffer."""
         self._server.throttled_log.log(
             logging.WARNING,
-            "ROS 1: a request of %s is given up: more than %d bytes of requests "
-            "are not complete, most of them of it",
+            "ROS 1: dropped a request of %s: the limit of %d bytes for requests "
+            "in progress is exceeded, mostly by it",
             self.source,
             MAX_HELD,
         )
@@ -212,19 +212,22 @@ class Connection(asyncio.Protocol):
         self.drop()
 
     def close(self) -> None:
-        """End it when everything is written."""
+        """Close the connection after all data is written."""
         if self._outlet is not None:
             self._outlet.finish()
 
     def drop(self) -> None:
-        """End it at once."""
+        """Abort the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
-    # -- its turn
+    # -- turns of the time share
 
     def turn(self) -> bool:
-        """Greet a subscriber, or carry one request out."""
+        """Accept a subscriber or run one request.
+
+        Return whether to take another turn.
+        """
         session, outlet = self.session, self._outlet
         if (
             outlet is None
@@ -234,6 +237,7 @@ class Connection(asyncio.Protocol):
         ):
             return False
 
+        # The limits may change while bytes are parsed, so they are checked again below.
         if not self._may_go_on():
             return False
         event = session.next_event()
@@ -261,7 +265,7 @@ class Connection(asyncio.Protocol):
         if session.problem:
             self._server.throttled_log.log(
                 logging.WARNING,
-                "ROS 1: %s (%s) is refused: %s",
+                "ROS 1: refused %s (%s): %s",
                 session.caller,
                 self.source,
                 session.problem,
@@ -275,8 +279,10 @@ class Connection(asyncio.Protocol):
         return event is not None and self._is_open()
 
     def _may_go_on(self) -> bool:
-        """Whether its next request may be carried out now; else it is woken, and has
-        time until then.
+        """Return whether the next request may run now.
+
+        Otherwise the server wakes the connection later, which has no deadline until
+        then.
         """
         if self.session.service is None or self._server.may_answer(self):
             return True
@@ -284,7 +290,7 @@ class Connection(asyncio.Protocol):
         return False
 
     def _is_open(self) -> bool:
-        """Whether there is anything to be done for the peer."""
+        """Return whether the connection still accepts work."""
         return not (
             self._transport is None
             or self._transport.is_closing()
@@ -292,7 +298,7 @@ class Connection(asyncio.Protocol):
         )
 
     def _settles(self) -> bool:
-        """It has said what it wants: no stranger any more, if there is room."""
+        """Count the connection as settled, no longer as a stranger; return success."""
         if not self._is_stranger:
             return True
         if self._server.settles(self):
@@ -309,7 +315,7 @@ class Connection(asyncio.Protocol):
         return False
 
     def _wait_for_request(self, was_answered: bool) -> None:
-        """A request that has begun must end; the time for it begins with it."""
+        """Set the deadline of a request that has started to arrive."""
         if not self.session.is_waited_for:
             self.deadline = None
         elif self.deadline is None or was_answered:
@@ -319,6 +325,8 @@ class Connection(asyncio.Protocol):
         def answer(act: Callable[[], bytes | Future[bytes]]) -> None:
             try:
                 found = act()
+                # The service works in the background, so its client has no deadline
+                # meanwhile.
                 if isinstance(found, Future):
                     self.deadline = None
                     self._answers(True)
@@ -355,7 +363,7 @@ class Connection(asyncio.Protocol):
             self.owes = unread
 
     def _read_on(self) -> None:
-        """Read from the peer as long as not too much of it waits."""
+        """Pause or resume reading, depending on the number of queued bytes."""
         if self._transport is None or self._transport.is_closing():
             return
         if len(self._inbox) > MAX_WAITING and not self._is_reading_paused:
@@ -365,10 +373,10 @@ class Connection(asyncio.Protocol):
             self._is_reading_paused = False
             self._transport.resume_reading()
 
-    # -- what is sent
+    # -- output
 
     def no_delay(self) -> None:
-        """Send small messages at once."""
+        """Send small messages at once (TCP_NODELAY), as the subscriber requested."""
         sock = (
             self._transport.get_extra_info("socket")
             if self._transport is not None
@@ -379,8 +387,10 @@ class Connection(asyncio.Protocol):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, frame: bytes, queue: int) -> None:
-        """Send a message; while the peer is slow, at most `queue` wait, and the oldest
-        is dropped for a new one.
+        """Send a message to a subscriber.
+
+        While the peer is slow, at most `queue` messages wait, and a new one displaces
+        the oldest.
         """
         outlet = self._outlet
         if outlet is None:
@@ -408,28 +418,29 @@ class Connection(asyncio.Protocol):
                 self._owe(self._outlet.unread if self._outlet.is_full else 0)
 
     def stuck(self, now: float) -> bool:
-        """Whether the peer has not read for too long."""
+        """Return whether the peer has not read for too long."""
         return self._outlet is not None and self._outlet.stuck(now) > MAX_STUCK
 
 
 class TcprosServer:
-    """The port of a node.
+    """TCPROS port of a node.
 
     Parameters
     ----------
     host : str
         Address to listen on.
     name : str
-        Of the node.
+        Name of the node.
     topics, services : mapping
-        What it offers, by absolute name; looked at when a peer has said what it wants.
+        Topics and services of the node by absolute name, looked up when a peer's header
+        is complete.
     turns : TimeShare
-        Shares time among all requests.
+        Share of time for all requests.
 
     Raises
     ------
     PortError
-        The address is not ours.
+        The address does not belong to this machine.
     """
 
     def __init__(
@@ -468,8 +479,9 @@ class TcprosServer:
         )
 
     def close(self) -> None:
-        """Accept no more, and end those that are open; who does not read what was said
-        last is given a moment.
+        """Stop accepting connections, and close the open ones.
+
+        Peers have `CLOSE_TIMEOUT_S` to read the last data.
         """
         if self._server is not None:
             self._server.close()
@@ -480,13 +492,13 @@ class TcprosServer:
             one.deadline = asyncio.get_running_loop().time() + CLOSE_TIMEOUT_S
             one.close()
 
-    # -- its connections
+    # -- connections
 
     def __len__(self) -> int:
         return len(self._strangers) + len(self._settled)
 
     def comes(self, one: Connection) -> None:
-        """A connection is there."""
+        """Add a connection, and start to check deadlines."""
         gone = self._strangers.add(one)
         if gone is not None:
             gone.drop()
@@ -494,15 +506,16 @@ class TcprosServer:
             self._sweep_later()
 
     def settles(self, one: Connection) -> bool:
-        """It has said what it wants; whether there is room for it."""
+        """Return whether there is room for a settled connection, and count it."""
         if not (self._settled.has_room(one.source) and self._strangers.remove(one)):
             return False
         self._settled.add(one)
         return True
 
     def hold(self, more: int) -> None:
-        """Count bytes that are kept. Too many: the longest of the address that has most
-        of them is given up.
+        """Count held bytes; drop the largest holder if there are too many.
+
+        It is the connection that holds most, of the address that holds most.
         """
         self._held += more
         if more <= 0 or self._held <= MAX_HELD:
@@ -517,8 +530,9 @@ class TcprosServer:
         ).give_up()
 
     def may_answer(self, one: Connection) -> bool:
-        """Whether its next request may be carried out; else it is woken when answers
-        have been read.
+        """Return whether a connection's next request may run now.
+
+        If not, the connection is woken when answers have been read.
         """
         if self._has_room(one.source):
             return True
@@ -534,8 +548,9 @@ class TcprosServer:
         )
 
     def count_answers(self, one: Connection, answering: int, unread: int) -> None:
-        """Count services that take their time, and bytes of answers that are not read."""
-        self._answering += Counter({one.source: answering})  # what is 0 goes
+        """Count services in progress and unread bytes of answers."""
+        # The addition drops counts of 0, so addresses do not accumulate.
+        self._answering += Counter({one.source: answering})
         self._unread += Counter({one.source: unread})
         self._all_unread += unread
         if self._for_room and (answering < 0 or unread < 0):
@@ -546,7 +561,7 @@ class TcprosServer:
                 self.turns.wants(waits)
 
     def goes(self, one: Connection) -> None:
-        """It is gone."""
+        """Remove a connection."""
         self.turns.forget(one)
         self._for_room.pop(one, None)
         if not self._strangers.remove(one):

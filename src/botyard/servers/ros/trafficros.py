@@ -1,4 +1,4 @@
-"""Runs a traffic task over ROS in real time (`botyard.interfaces.ros.traffic`)."""
+"""Traffic tasks over ROS in real time (`botyard.interfaces.ros.traffic`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from botyard.interfaces.ros.traffic import SteppedRun, TrafficNode
 from botyard.traffic.outcome import Ending, Outcome
 
 TICK_S: Final = 0.01
-"""Wall time between two looks at the clock, s."""
+"""Wall time between two updates, s."""
 
 log = logging.getLogger("botyard.traffic")
 
@@ -24,20 +24,20 @@ async def run_live(
     idle_limit: float = 10.0,
     stop: asyncio.Event | None = None,
 ) -> Outcome:
-    """Run in real time.
+    """Run a traffic task in real time.
 
     Parameters
     ----------
     node : TrafficNode
-        Stands for the run.
+        ROS node of the run.
     traffic : SteppedRun
         The run.
     wait : bool
-        Begin only when a supervisor listens.
+        Whether to wait for a supervisor before the start.
     speed, idle_limit : float
         See `TrafficNode.begin`.
     stop : Event, optional
-        Ends it.
+        Ends the run when set.
     """
     clock, stop = asyncio.get_running_loop().time, stop or asyncio.Event()
     if wait and not node.has_supervisor:

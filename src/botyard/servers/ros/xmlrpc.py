@@ -1,9 +1,8 @@
-"""XML-RPC over sockets: a server for anybody, and calls to others
-(`botyard.protocols.tcpros.http` has the protocol).
+"""XML-RPC over sockets: a server for untrusted peers, and calls to peers.
 
-Everything has a bound: connections, of each address and in all; the time for a call and
-for taking its answer; the bytes of calls that are under way and of answers that are not
-taken; and the part of the time that all calls together may take
+`botyard.protocols.tcpros.http` has the protocol. Everything is bounded: connections,
+for each address and in total; the time to send a call and to read its answer; the bytes
+of calls in progress and of unread answers; and the share of time of all calls together
 (`botyard.servers.timeshare`).
 """
 
@@ -33,54 +32,57 @@ from botyard.servers.timeshare import TimeShare
 CALL_TIMEOUT: Final = 3.0
 """Longest wait for an answer of a master or a node, s."""
 MAX_CONNECTIONS: Final = 512
-"""Most connections to a server."""
+"""Maximum number of connections to a server."""
 MAX_EACH: Final = 256
-"""The same of one address (IPv6: one /64 network); beyond it the one that has been
-silent for longest is dropped.
+"""Maximum number of connections from one address (IPv6: one /64 network).
+
+A further connection displaces the one that was silent for longest.
 """
 CALL_TIME: Final = 30.0
 """Deadline of a call, from its first byte to its last, s."""
 ANSWER_TIME: Final = 30.0
 """Deadline for the peer to read the answer, s."""
 IDLE_TIME: Final = 600.0
-"""Time-out of an idle connection (keep-alive), s."""
+"""Timeout of an idle connection (keep-alive), s."""
 BYTES_PER_TURN: Final = 4096
 """Bytes of a call that are parsed in one turn."""
 MAX_WAITING: Final = 64 << 10
 """Back-pressure: reading from a peer pauses while this many of its bytes are queued."""
 MAX_UNDER_WAY: Final = 16 << 20
-"""Most bytes of all unfinished calls to a server."""
+"""Maximum number of bytes of all unfinished calls to a server."""
 MAX_ANSWER: Final = 32 << 20
-"""Longest answer, bytes."""
+"""Maximum length of an answer, bytes."""
 LARGE_ANSWER: Final = 256 << 10
 """Size from which an answer counts as large, bytes."""
 MAX_LARGE: Final = 2
-"""Most large answers at a time for one address; its others wait."""
+"""Maximum number of concurrent large answers for one address; more of them wait."""
 MAX_LARGE_SOURCES: Final = 8
-"""Most addresses with large answers at a time."""
+"""Maximum number of addresses with large answers in progress."""
 MAX_OWN_ANSWER: Final = 1 << 20
-"""Longest accepted answer to our own calls, bytes."""
+"""Maximum length of a peer's answer to a call from this simulator, bytes."""
 SWEEP_INTERVAL_S: Final = 0.5
-"""Interval of checking deadlines, s."""
+"""Interval to check deadlines, s."""
 SHARE: Final = 0.1
 """Share of time for all XML-RPC calls together."""
 
 log = logging.getLogger("botyard.ros")
 _names = ThreadPoolExecutor(4, "botyard-names")
-"""Looks up names of hosts: apart from the threads that read maps, as a name server may
-keep them waiting for long.
+"""Threads that look up host names.
+
+They are separate from the threads that read maps, because a name server may block them
+for long.
 """
 
 
 class Peer(NamedTuple):
-    """Who calls.
+    """Peer that makes a call.
 
     Attributes
     ----------
     address : str
-        Its address; empty if it cannot be told.
+        Its address; empty if unknown.
     is_local : bool
-        It is on this machine.
+        Whether it is on this machine.
     """
 
     address: str
@@ -88,7 +90,7 @@ class Peer(NamedTuple):
 
     @classmethod
     def of(cls, transport: asyncio.BaseTransport) -> Peer:
-        """The other end of a connection."""
+        """Return the peer of a connection."""
         peer, own = (
             transport.get_extra_info("peername"),
             transport.get_extra_info("sockname"),
@@ -99,11 +101,11 @@ class Peer(NamedTuple):
 
 
 Answer = Callable[[str, tuple[Any, ...], Peer], Any]
-"""Answers a call: its method, its arguments, and who calls."""
+"""Function from a call's method, arguments and peer to its answer."""
 
 
 class _Rpc(asyncio.Protocol):
-    """One connection to us."""
+    """Incoming connection."""
 
     def __init__(self, server: RpcServer) -> None:
         self._server = server
@@ -122,12 +124,12 @@ class _Rpc(asyncio.Protocol):
 
     @property
     def is_held_up(self) -> bool:
-        """Whether it has said something and waits for its turn."""
+        """Whether bytes from the peer wait for their turn."""
         return bool(self._inbox)
 
     @property
     def has_unread(self) -> bool:
-        """The same, also if it was not read yet."""
+        """Whether bytes from the peer wait, in the system's buffer or here."""
         sock = (
             None
             if self._transport is None
@@ -135,7 +137,7 @@ class _Rpc(asyncio.Protocol):
         )
         return self.is_held_up or has_unread(sock)
 
-    # -- asyncio's side
+    # -- asyncio callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -162,23 +164,27 @@ class _Rpc(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
             return
-        if self._calls.is_idle and not self._inbox:  # a call begins
+        # The first byte of a call starts its deadline.
+        if self._calls.is_idle and not self._inbox:
             self._give(CALL_TIME)
         self._inbox += data
         self._read_on()
         self._server.turns.wants(self)
 
-    # -- its turn
+    # -- turns of the time share
 
     def turn(self) -> bool:
-        """Look at some bytes, or carry a call out, or say some of the answer."""
+        """Parse some bytes, run a call, or encode a part of its answer.
+
+        Return whether to take another turn.
+        """
         outlet = self._outlet
         if self._is_ending or outlet is None:
             return False
         try:
             if self._pieces is not None:
                 return self._say_more(self._pieces)
-            # the next call when the last answer is taken
+            # The next call runs after the peer has read the last answer.
             if outlet.is_full:
                 return False
             call = self._calls.next_call()
@@ -217,15 +223,15 @@ class _Rpc(asyncio.Protocol):
 
     @property
     def holds(self) -> int:
-        """Bytes of a call of its that is under way."""
+        """Number of bytes of the call in progress."""
         return self._under_way
 
     def give_up(self) -> None:
-        """Its call takes up too much of what all have together."""
+        """Drop the connection, because its call uses too much of the shared buffer."""
         self._server.throttled_log.log(
             logging.WARNING,
-            "ROS 1: a call of %s is given up: more than %d bytes of calls are "
-            "under way, most of them of it",
+            "ROS 1: dropped a call of %s: the limit of %d bytes for calls in "
+            "progress is exceeded, mostly by it",
             self.peer.address,
             MAX_UNDER_WAY,
         )
@@ -245,7 +251,8 @@ class _Rpc(asyncio.Protocol):
     def _say_more(self, pieces: Iterator[str]) -> bool:
         if len(self._body) > LARGE_ANSWER and not self._is_large:
             if not self._server.makes_large(self):
-                # others have long answers; it is woken when they are done
+                # Too many large answers are in progress; `large_done` wakes this
+                # connection.
                 return False
 
             self._is_large = True
@@ -258,7 +265,7 @@ class _Rpc(asyncio.Protocol):
         if piece is not None:
             self._body += piece.encode("utf-8", "replace")
             if len(self._body) > MAX_ANSWER:
-                raise HttpError(500, f"an answer of more than {MAX_ANSWER} bytes")
+                raise HttpError(500, f"the answer is longer than {MAX_ANSWER} bytes")
             return True
 
         body, self._body, self._pieces = self._body, bytearray(), None
@@ -270,7 +277,7 @@ class _Rpc(asyncio.Protocol):
         return not self._outlet.is_full
 
     def _taken(self) -> None:
-        """An answer is on its way."""
+        """Prepare for the next call after the peer has read the answer."""
         if self._is_ending or self._pieces is not None:
             return
         self._let_large_go()
@@ -278,18 +285,19 @@ class _Rpc(asyncio.Protocol):
         self._give(IDLE_TIME if self._calls.is_idle and not self._inbox else CALL_TIME)
         self._server.turns.wants(self)
 
-    # -- its part
+    # -- limits
 
     def _give(self, seconds: float) -> None:
         self.deadline = asyncio.get_running_loop().time() + seconds
 
     def _read_on(self) -> None:
-        """Read from the peer as long as not too much of it waits."""
+        """Pause or resume reading, depending on the number of queued bytes."""
         if self._transport is None or self._transport.is_closing():
             return
         if len(self._inbox) > MAX_WAITING and not self._is_reading_paused:
             self._is_reading_paused = True
             self._transport.pause_reading()
+        # Resume at half of the limit, so that reading does not toggle with each turn.
         elif len(self._inbox) <= MAX_WAITING // 2 and self._is_reading_paused:
             self._is_reading_paused = False
             self._transport.resume_reading()
@@ -314,7 +322,7 @@ class _Rpc(asyncio.Protocol):
         self._server.turns.forget(self)
 
     def _end(self) -> None:
-        """Close it when everything is written."""
+        """Close the connection after all data is written."""
         self._is_ending = True
         self._call_ends()
         self._inbox.clear()
@@ -326,32 +334,32 @@ class _Rpc(asyncio.Protocol):
         self._give(CALL_TIMEOUT)
 
     def drop(self) -> None:
-        """End it at once."""
+        """Abort the connection at once."""
         self._is_ending = True
         if self._transport is not None:
             self._transport.abort()
 
 
 class RpcServer:
-    """Answers XML-RPC calls on a port.
+    """XML-RPC server on a port.
 
     Parameters
     ----------
     host : str
         Address to listen on.
     port : int
-        TCP port; 0: any.
+        TCP port; 0: a free one.
     answer : callable
         Answers a call; a `PeerError` ends the connection.
     turns : TimeShare
-        Shares time among all calls.
+        Share of time for all calls.
     service : str
-        The service that it belongs to, for errors.
+        Name of the service, for errors.
 
     Raises
     ------
     PortError
-        The address is not ours, or the port is taken.
+        The address does not belong to this machine, or the port is taken.
     """
 
     def __init__(
@@ -375,10 +383,9 @@ class RpcServer:
         self._sweep: asyncio.TimerHandle | None = None
 
     def make_room(self) -> None:
-        """Calls that are under way take up too much: of the source that has most of
-        them the longest is given up.
+        """Drop the longest call of the source whose calls use most of the buffer.
 
-        So who holds bytes back is cut off, and not who comes with a short call.
+        So a peer that delays its call is disconnected, not a peer with a short call.
         """
         held: dict[str, int] = {}
         for connection in self._connections:
@@ -394,8 +401,9 @@ class RpcServer:
         self._server = await loop.create_server(lambda: _Rpc(self), sock=self._socket)
 
     def close(self) -> None:
-        """Accept no more, and end those that are open; who does not read what was said
-        last is given a moment.
+        """Stop accepting connections, and close the open ones.
+
+        Peers have `CALL_TIMEOUT` to read the last data.
         """
         if self._server is not None:
             self._server.close()
@@ -405,18 +413,18 @@ class RpcServer:
         for one in self._connections:
             one._end()
 
-    # -- its connections
+    # -- connections
 
     def __len__(self) -> int:
         return len(self._connections)
 
     def comes(self, one: _Rpc) -> None:
-        """A connection is there."""
+        """Add a connection, and start to check deadlines."""
         gone = self._connections.add(one)
         if gone is not None:
             self.throttled_log.log(
                 logging.WARNING,
-                "ROS 1: more XML-RPC connections than are served (%s)",
+                "ROS 1: too many XML-RPC connections, dropped one of %s",
                 gone.peer.address,
             )
             gone.drop()
@@ -425,20 +433,21 @@ class RpcServer:
             self._sweep_later()
 
     def goes(self, one: _Rpc) -> None:
-        """It is gone."""
+        """Remove a connection."""
         self._connections.remove(one)
         with contextlib.suppress(ValueError):
             self._for_large.remove(one)
 
     def touch(self, one: _Rpc) -> None:
-        """It has said something: the others were silent for longer."""
+        """Mark a connection as active, so that others count as silent for longer."""
         if self._connections.remove(one):
             self._connections.add(one)
 
     def makes_large(self, one: _Rpc) -> bool:
-        """Whether it may make a long answer now; else it is woken when it may.
+        """Return whether a connection may make a large answer now.
 
-        Who does not read its answers holds up those at its own address only.
+        If not, `large_done` wakes it later. A peer that does not read its answers
+        delays only peers at its own address.
         """
         if not self._has_room(one.source):
             if one not in self._for_large:
@@ -455,9 +464,7 @@ class RpcServer:
         )
 
     def large_done(self, one: _Rpc) -> None:
-        """A long answer is taken, or given up: the first of those who wait and have
-        room now is woken.
-        """
+        """Wake the next connection after a large answer was read or dropped."""
         self._large -= Counter({one.source: 1})
         following = next(
             (other for other in self._for_large if self._has_room(other.source)), None
@@ -480,12 +487,12 @@ class RpcServer:
 
 
 def listening_socket(host: str, port: int = 0, service: str = "ROS 1") -> socket.socket:
-    """A bound socket, for a service.
+    """Return a listening socket for a service.
 
     Raises
     ------
     PortError
-        The address is not ours, or the port is taken.
+        The address does not belong to this machine, or the port is taken.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -502,17 +509,18 @@ def listening_socket(host: str, port: int = 0, service: str = "ROS 1") -> socket
 async def connected(
     host: str, port: int
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to a peer whose address somebody else has named.
+    """Connect to a peer whose address another peer has named.
 
     Raises
     ------
     OSError
-        There is none.
+        The peer cannot be reached.
     """
     try:
         ipaddress.ip_address(host)
         hosts = [host]
     except ValueError:
+        # The default resolver of asyncio shares its threads with other work.
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(
             _names, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -530,12 +538,12 @@ async def connected(
 
 
 async def converse(asking: http.ClientCall) -> tuple[Any, str]:
-    """Make a call; what is answered, and the address that answered.
+    """Make a call; return the answer and the address that answered.
 
     Raises
     ------
     PeerError
-        The peer cannot be reached, does not answer in time, or answers nonsense.
+        The peer cannot be reached, does not answer in time, or sends an invalid answer.
     """
     host, port = asking.address
     try:
@@ -546,14 +554,14 @@ async def converse(asking: http.ClientCall) -> tuple[Any, str]:
                 writer.write(asking.request)
                 while not asking.is_complete:
                     asking.receive(await reader.read(16384))
-                    # a long answer must not keep others waiting
+                    # Parsing a long answer must not block the event loop.
                     await asyncio.sleep(0)
             finally:
                 writer.transport.abort()
     except TimeoutError:
         raise PeerError(f"{asking.uri} does not answer") from None
     except (OSError, UnicodeError) as error:
-        # UnicodeError: a host's name that is none
+        # UnicodeError: the name is not a valid host name.
         raise PeerError(
             f"{asking.uri} cannot be reached: {getattr(error, 'strerror', None) or error}"
         ) from None
@@ -562,17 +570,17 @@ async def converse(asking: http.ClientCall) -> tuple[Any, str]:
 
 
 async def ask(uri: str, method: str, *args: Any) -> tuple[Any, str]:
-    """Call a method of a node or a master, see `converse`."""
+    """Call a method of a node or a master; see `converse`."""
     return await converse(http.ClientCall(uri, method, args, MAX_OWN_ANSWER))
 
 
 async def call(uri: str, method: str, *args: Any) -> Any:
-    """Call a method of a node or a master.
+    """Call a method of a node or a master, and return the answer.
 
     Raises
     ------
     PeerError
-        It cannot be reached, does not answer in time, or answers nonsense.
+        The peer cannot be reached, does not answer in time, or sends an invalid answer.
     """
     value, _ = await ask(uri, method, *args)
     return value

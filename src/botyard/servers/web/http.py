@@ -289,7 +289,8 @@ class HttpServer:
     Parameters
     ----------
     app : ASGI application
-        Application to serve. The `state` of its requests holds the `Caller` as ``caller``.
+        Application to serve. The `state` of its requests holds the `Caller` as
+        ``caller``.
     bound : socket.socket
         Listening socket.
     websockets : bool

@@ -122,8 +122,8 @@ class Guard:
     hosts : set of str
         Host names that requests may use.
     any_address : bool
-        Also accept any numeric address, because the server listens to other machines. Names
-        other than `hosts` stay refused, which prevents DNS rebinding.
+        Also accept any numeric address, because the server listens to other machines.
+        Names other than `hosts` stay refused, which prevents DNS rebinding.
     tokens : Tokens
         A caller that presents one of these tokens is not a stranger.
     """

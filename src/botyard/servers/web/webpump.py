@@ -144,11 +144,11 @@ class WebSocketPump(_WebPump):
     longest_received, longest_sent : int
         Maximum lengths of a client's and of a session's messages, bytes.
     bounds_output : bool
-        Whether sessions bound their own backlog of output. They then also receive messages
-        of a client that does not read.
+        Whether sessions bound their own backlog of output. They then also receive
+        messages of a client that does not read.
     subprotocols : tuple of str
-        Subprotocols in order of preference. A client must propose one of them (RFC 6455,
-        section 4.2.2). Empty: no subprotocol is required.
+        Subprotocols in order of preference. A client must propose one of them (RFC
+        6455, section 4.2.2). Empty: no subprotocol is required.
     """
 
     longest_received = MAX_MESSAGE
@@ -224,7 +224,7 @@ class _Socket:
         self._ended.set()
 
     def _cut_off(self, why: str) -> None:
-        self._pump.warn(f"client {self.source} is cut off: {why}")
+        self._pump.warn(f"client {self.source} disconnected: {why}")
         self.cut()
 
     async def serve(self) -> None:
