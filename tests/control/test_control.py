@@ -231,10 +231,10 @@ def test_levels(kind: type[Operation[Any]], control: Control) -> None:
 def test_what_is_denied_does_nothing(control: Control) -> None:
     before = control.sim.digest()
     for caller, operation, text in (
-        (LOOKER, Pause(), "this page may only look on"),
-        (LOOKER, Drive(robot="ann", v=1.0), "this page may only look on"),
-        (DRIVER, Place(to=(("ann", Pose()),)), "a driver may only look on"),
-        (CHANGER, Exit(), "not obeyed from another machine"),
+        (LOOKER, Pause(), "this page may only watch"),
+        (LOOKER, Drive(robot="ann", v=1.0), "this page may only watch"),
+        (DRIVER, Place(to=(("ann", Pose()),)), "a driver may only watch"),
+        (CHANGER, Exit(), "not allowed from another machine"),
     ):
         with pytest.raises(DeniedError, match=text):
             control.do(caller, operation)
@@ -499,7 +499,7 @@ def test_adding_and_removing(control: Control) -> None:
     assert control.do(
         CHANGER, AddRobot(model="p3at", robot="ann", rename=True)
     ).result().robots != ("ann",)
-    with pytest.raises(BotyardError, match="clients ask for models by their names"):
+    with pytest.raises(BotyardError, match="expected the name of a model, not a file"):
         control.do(CHANGER, AddRobot(model="../secret.toml"))
     mine = control.do(OWNER, AddRobot(model="p3at", robot="mine")).result().robots
     control.do(CHANGER, Reset(spawned=True))
@@ -646,7 +646,7 @@ def test_many_who_add_at_once_add_no_more_than_that(
     assert len(control.sim.robots) <= 30
     failed = [str(one.exception()) for one in added if one.exception() is not None]
     assert failed
-    assert all("clients add robots up to 30; " in text for text in failed), failed
+    assert all("clients may add robots up to 30, " in text for text in failed), failed
     assert sorted(grounds.reached) == sorted(
         set(control.sim.robots) - {"ann", "bob", "crate"}
     ), "all have ports"
@@ -670,7 +670,7 @@ def test_portions_that_were_added_stay_when_a_later_one_fails(
         pass
     with pytest.raises(
         WorldError,
-        match="p3dx_002 and 3 more added, and then no more: clients add robots up to",
+        match="p3dx_002 and 3 more added, then stopped: clients may add robots up to",
     ):
         added.result()
 

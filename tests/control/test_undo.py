@@ -191,7 +191,7 @@ def test_a_drag_is_one_step_and_a_new_change_ends_what_can_be_done_again() -> No
         await desk.redo()
         assert desk.there()["ann"][:2] == (6.0, 2.0)
         await desk.do(placing("bob"))
-        with pytest.raises(NotNowError, match="nothing to do again"):
+        with pytest.raises(NotNowError, match="nothing to redo"):
             await desk.redo()
 
     run(test)
@@ -206,8 +206,8 @@ def test_what_others_have_done_stays() -> None:
         await desk.do(placing("Box:1", x=14.0), OTHER)
         assert (
             (await desk.undo())
-            == "undone: moving ann, bob, Box:1; bob, Box:1 were moved by "
-            "somebody else since and stay"
+            == "undone: moving ann, bob, Box:1; bob, Box:1 were moved "
+            "by other clients and stay"
         )
         assert [desk.there()[n][:2] for n in ("ann", "bob", "Box:1")] == [
             (3.0, 3.0),
@@ -225,7 +225,7 @@ def test_what_others_have_done_stays() -> None:
         desk.sim.put("ann", (5.0, 5.0, 0.0))
         with pytest.raises(
             WorldError,
-            match="moving ann, bob, Box:1 cannot be undone: ann was moved by somebody else",
+            match="moving ann, bob, Box:1 cannot be undone: ann was moved by another client",
         ):
             await desk.undo()
 
@@ -287,13 +287,13 @@ def test_a_name_that_is_taken_and_a_robot_that_is_gone() -> None:
         desk.sim.add_robot("p3at", "ann", pose=(8, 8, 0))
         assert (
             await desk.undo()
-        ) == "undone: removing ann, bob; ann is the name of something else by now"
+        ) == "undone: removing ann, bob; ann is now the name of another body"
         assert desk.sim.robots["ann"].spec.name == "p3at"
         added = await desk.do(AddRobot(model="amigo", robot="eve"))
         assert added.robots == ("eve",)
         desk.sim.remove_robot("eve")
         with pytest.raises(
-            WorldError, match="adding eve cannot be undone: eve is gone already"
+            WorldError, match="adding eve cannot be undone: eve was already removed"
         ):
             await desk.undo()
 
@@ -357,7 +357,7 @@ def test_going_on_from_a_moment_is_taken_back_as_a_whole() -> None:
         await desk.do(placing("bob", x=4.0), OTHER)
         assert "ann" in await desk.undo()
         gone_on, later = desk.there(), sim.time
-        assert await desk.undo() == f"undone: going on from {time:.1f} s"
+        assert await desk.undo() == f"undone: continuing from {time:.1f} s"
         assert sim.time == pytest.approx(when + sim.dt) and sim.scene.name == "small"
         assert (
             desk.there().keys() == before.keys()
@@ -373,7 +373,7 @@ def test_going_on_from_a_moment_is_taken_back_as_a_whole() -> None:
             await desk.undo(OTHER)
         with pytest.raises(NotNowError, match="nothing to undo"):
             await desk.undo()
-        assert await desk.redo() == f"done again: going on from {time:.1f} s"
+        assert await desk.redo() == f"redone: continuing from {time:.1f} s"
         assert (
             sim.time == pytest.approx(later + sim.dt)
             and desk.there()["ann"][:3] == gone_on["ann"][:3]

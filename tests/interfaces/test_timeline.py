@@ -129,7 +129,7 @@ def test_each_page_is_shown_its_own_moment() -> None:
                 one.ask(request)
 
         assert sim.digest() == digest
-        with pytest.raises(RuntimeError, match="may only look on"):
+        with pytest.raises(RuntimeError, match="may only watch"):
             two.ask(msg.GoOn())
         assert two.ask(msg.Look()) is None and desk.source_of(two.viewer) is desk.source
         assert [m["type"] for m in two.told()] == ["schema"]

@@ -717,7 +717,7 @@ def test_an_audience_looks_on_and_touches_nothing(browser: Browser) -> None:
         one.press("Delete")
         assert (
             one.js("__sim.connection.request({type: 'pause'}).catch(e => e.message)")
-            == "this page may only look on"
+            == "this page may only watch"
         )
         assert near(pose(simulator, "ann"), 3, 3, 0) and not simulator.do(
             lambda: simulator.hub.is_paused

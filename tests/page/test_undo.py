@@ -34,7 +34,7 @@ def test_a_drag_is_undone_and_done_again_by_keys(
     simulator.wait(lambda: near(where(simulator, "ann"), 3, 3, slack=1e-6))
     one.press("Control+Shift+z")
     simulator.wait(lambda: near(where(simulator, "ann"), 5, 4))
-    one.tab.get_by_text("done again: moving ann").wait_for()
+    one.tab.get_by_text("redone: moving ann").wait_for()
     one.press("Control+z")
     one.press("Control+z")
     one.tab.get_by_text("nothing to undo").wait_for()

@@ -380,7 +380,7 @@ def test_exits_from_elsewhere_need_leave() -> None:
     assert c.modem.exit_status is None
     assert (
         sum(
-            "not obeyed from another machine (--allow-client-exit)" in text
+            "not allowed from another machine (--allow-client-exit)" in text
             for text in c.log
         )
         == 3

@@ -430,7 +430,7 @@ def test_services_of_the_world(world: Ros1World) -> None:
         anywhere=True,
         pose=pose2d(0, 0, 0),
     )
-    assert (bad.success, "models by their names" in bad.message) == (False, True)
+    assert (bad.success, "the name of a model" in bad.message) == (False, True)
     bad = world.service("/botyard/set_speed", "botyard_msgs/SetSpeed", factor=-1.0)
     assert not bad.success
     assert world.service(

@@ -283,7 +283,7 @@ def test_an_onlooker_that_goes_lets_go_of_nothing() -> None:
             for viewer in (looker, owner)
         ]
         assert [answer["type"] for answer in told] == ["error", "ok"], told
-        assert told[0]["message"] == "this page may only look on"
+        assert told[0]["message"] == "this page may only watch"
         desk.left(looker)
         sim.step()
         assert sim.snapshot.state.held[sim.snapshot.rows["ann"]] == 1

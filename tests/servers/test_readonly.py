@@ -190,7 +190,7 @@ def test_the_page_and_ambf_look_on(tmp_path: Path) -> None:
             ):
                 pass
 
-            assert json.loads(answer)["message"] == "this page may only look on"
+            assert json.loads(answer)["message"] == "this page may only watch"
 
         upload = urllib.request.Request(
             f"http://127.0.0.1:{port + 2}/upload?name=a.map",

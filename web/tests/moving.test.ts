@@ -243,7 +243,7 @@ describe("undo", () => {
     const notices = new FakeNotices();
     const undo = new Undo(simulator, notices);
     simulator.answers.undo = "undone: moving r0";
-    simulator.answers.redo = new Error("nothing to do again");
+    simulator.answers.redo = new Error("nothing to redo");
     await undo.undo();
     await undo.redo();
     expect(simulator.asked.map((a) => a.type)).toEqual(["undo", "redo"]);

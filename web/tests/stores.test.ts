@@ -109,7 +109,7 @@ describe("the session", () => {
     session.connected("open", "");
     session.told({ driven: [], timeline: { first: 0, last: 1, size: 0, problem: "", replay: "run.mcap", loop: false } } as never);
     expect([session.isReplay, session.isOnlooker, session.readOnly, session.mayTouch()]).toEqual([true, false, true, false]);
-    expect(session.whyReadOnly).toBe("a recording is shown: nothing in it can be changed");
+    expect(session.whyReadOnly).toBe("a recording is shown and cannot be changed");
     session.told({ driven: [] } as never);
     expect([session.readOnly, session.mayTouch()]).toEqual([false, true]);
     expect(session.welcomed(welcome({ read_only: true }))).toBe(false);

@@ -1,12 +1,13 @@
-"""The control surface: all operations on a running simulator in one table
-(`OPERATIONS`), and their single entry point (`Control`).
+"""Control surface: all operations on a running simulator, with one entry point.
+
+`OPERATIONS` is the table of operations, `Control` the entry point:
 
     control = Control(sim)
     control.do(USER, AddRobot(model="p3dx", robot="ann"))
 
 Interfaces translate requests of their peers into operations. Permissions,
-``--read-only``, validation of arguments, settling and the audit log are done here, once
-for all of them.
+``--read-only``, validation of arguments, settling and the audit log are implemented
+here, once for all interfaces.
 """
 
 from botyard.control.bodies import (

@@ -44,11 +44,9 @@ from botyard.worlds.warmup import has_mass_kernels
 T = TypeVar("T")
 
 MAX_ROBOTS: Final = 10_000
-"""Largest number of robots in the world up to which clients (the page, ROS) may add
-more.
-"""
+"""Maximum number of robots up to which clients (page, ROS) may add more."""
 MAX_ROBOTS_PER_REQUEST: Final = 1000
-"""Largest number of robots that one request adds."""
+"""Maximum number of robots that one request adds."""
 ROBOTS_PER_BATCH: Final = 50
 """Batch size: robots that are added between two steps of the run loop."""
 NO_GROUNDS: Final = "no robots can be added"
@@ -63,7 +61,7 @@ class AddedRobots:
     robots : tuple of str
         Their names.
     served : Future
-        Done when their ports are open; PortError when one is not.
+        Done when their ports are open; fails with `PortError` if one cannot be opened.
     """
 
     robots: tuple[str, ...]
@@ -71,7 +69,7 @@ class AddedRobots:
 
 
 def library_model(name: str) -> RobotSpec:
-    """Look up a robot model in the library by name. Clients may not name files.
+    """Return a robot model of the library by name; clients may not name files.
 
     Raises
     ------
@@ -85,14 +83,14 @@ def library_model(name: str) -> RobotSpec:
         or name.lower().endswith((".p", ".toml"))
     ):
         raise ModelError(
-            f'no robot model "{shown(name)}": clients ask for models by their names'
+            f'no robot model "{shown(name)}": expected the name of a model, not a file'
         )
 
     return find_robot(name)
 
 
 def check_robot_count(control: Site, number: int) -> None:
-    """Check that clients may add `number` more robots.
+    """Raise an error if clients may not add `number` more robots.
 
     Raises
     ------
@@ -101,17 +99,19 @@ def check_robot_count(control: Site, number: int) -> None:
     """
     there = len(control.sim.robots)
     if there + number > MAX_ROBOTS:
-        raise WorldError(f"clients add robots up to {MAX_ROBOTS}; {there} are there")
+        raise WorldError(
+            f"clients may add robots up to {MAX_ROBOTS}, there are already {there}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddRobot(Operation[Future[AddedRobots]]):
-    """Add a robot of a library model at once; the first robot with mass is added when
-    the kernels for mass are compiled.
+    """Add a robot of a library model at once.
 
-    Without a name the robot gets a unique one; with `rename` it also gets another one
-    when the name is taken. Without a pose it stands on the next free place at the map's
-    home; with `near`, on the free place nearest to the pose.
+    The first robot with mass is added after the kernels for mass are compiled. Without
+    a name the robot gets a unique one; with `rename` it also gets another name if its
+    own is taken. Without a pose it stands on the next free place at the map's home;
+    with `near`, on the free place nearest to the pose.
     """
 
     model: str = argument(text(1000))
@@ -120,15 +120,27 @@ class AddRobot(Operation[Future[AddedRobots]]):
     near: bool = argument(boolean, False)
     rename: bool = argument(boolean, False)
     audit = logging.INFO
-    tells = "every interface offers it: a port, ROS topics, a place on the page"
+    tells = "every interface offers the robot: a port, ROS topics, an entry on the page"
 
     def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
-        """Carry it out. NameRuleError, NameTakenError, ModelError, CommandError (an
-        absurd pose), WorldError (too many).
+        """Perform the operation.
+
+        Raises
+        ------
+        NameRuleError, NameTakenError
+            The name is invalid or taken.
+        ModelError
+            The model does not exist.
+        CommandError
+            The pose is out of range.
+        WorldError
+            There are too many robots.
         """
         grounds = control.part(control.grounds, NO_GROUNDS)
         spec = grounds.equip(library_model(self.model))
         if _is_movable(spec):
+            # Raise errors of the name now; they would otherwise come after the
+            # compilation.
             return resolved(self._add(control, caller, spec))
         self._free_name(control.sim)
 
@@ -149,7 +161,7 @@ class AddRobot(Operation[Future[AddedRobots]]):
             ):
                 if not self.rename:
                     raise NameTakenError(
-                        f'a body named "{shown(wanted)}" is there already'
+                        f'a body named "{shown(wanted)}" already exists'
                     )
 
                 wanted = sim.unique_name(wanted)
@@ -172,14 +184,15 @@ class AddRobot(Operation[Future[AddedRobots]]):
         return register_added(control, caller, robots)
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return describe_robots(result.robots, "added")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddRobots(Operation[Future[AddedRobots]]):
-    """Add many robots of a library model on the free places around a pose, in batches
-    between which the world goes on.
+    """Add many robots of a library model on the free places around a pose.
+
+    They are added in batches between which the world runs.
     """
 
     model: str = argument(text(1000))
@@ -189,14 +202,15 @@ class AddRobots(Operation[Future[AddedRobots]]):
     tells = AddRobot.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
-        """Carry it out."""
+        """Perform the operation."""
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         check_robot_count(control, self.number)
         spec = grounds.equip(library_model(self.model))
         places = FreePlaces(sim.engine, spec, self.pose or sim.home)
 
         def add(some: int) -> list[Robot]:
-            check_robot_count(control, some)  # others may add some meanwhile
+            # Other clients may have added robots between two batches.
+            check_robot_count(control, some)
             poses = places.take(some)
             return grounds.add_robots(
                 spec, poses, sim.unique_names(spec.name, len(poses))
@@ -214,7 +228,7 @@ class AddRobots(Operation[Future[AddedRobots]]):
         )
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return describe_robots(result.robots, "added")
 
 
@@ -229,11 +243,10 @@ def _an_addition(value: Any, what: str, /) -> AddRobot:
 
 @dataclass(frozen=True, kw_only=True)
 class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
-    """Add robots of different models at different places, in batches between which the
-    world goes on.
+    """Add robots of different models at different places.
 
-    The result has, for each of them, what `AddRobot` gives, or the error that it fails
-    with.
+    They are added in batches between which the world runs. For each robot, the result
+    has the result of `AddRobot` or its error.
     """
 
     robots: tuple[AddRobot, ...] = argument(each(_an_addition, MAX_ROBOTS_PER_REQUEST))
@@ -243,7 +256,7 @@ class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
     def perform(
         self, control: Site, caller: Caller
     ) -> Future[tuple[AddedRobots | BotyardError, ...]]:
-        """Carry it out."""
+        """Perform the operation."""
 
         def work() -> Generator[
             Future[AddedRobots] | None, None, tuple[AddedRobots | BotyardError, ...]
@@ -252,7 +265,7 @@ class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
             for number, one in enumerate(self.robots, 1):
                 try:
                     added = one.perform(control, caller)
-                    # kernels for mass are being compiled
+                    # The kernels for mass are being compiled.
                     if not added.done():
                         yield added
                     results.append(added.result())
@@ -267,7 +280,7 @@ class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
         return control.part(control.grounds, NO_GROUNDS).work(work())
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return describe_robots(
             [n for one in result if isinstance(one, AddedRobots) for n in one.robots],
             "added",
@@ -276,15 +289,19 @@ class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
 
 @dataclass(frozen=True, kw_only=True)
 class CloneRobots(Operation[Future[AddedRobots]]):
-    """Add another of the same model beside each of these."""
+    """Add another robot of the same model next to each of these."""
 
     robots: tuple[str, ...] = argument(NAMES)
     audit = logging.INFO
     tells = AddRobot.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
-        """Carry it out. Those that have gone meanwhile are passed over;
-        UnknownNameError when none is there.
+        """Perform the operation; robots that no longer exist are ignored.
+
+        Raises
+        ------
+        UnknownNameError
+            None of the robots exists.
         """
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         there = [n for n in self.robots if n in sim.robots]
@@ -294,7 +311,8 @@ class CloneRobots(Operation[Future[AddedRobots]]):
 
         def clone(original: str) -> list[Robot]:
             robot = sim.robots.get(original)
-            if robot is None:  # it went meanwhile
+            # The robot was removed between two batches.
+            if robot is None:
                 return []
             check_robot_count(control, 1)
             pose = sim.free_place(robot.spec, robot.truth)
@@ -307,21 +325,21 @@ class CloneRobots(Operation[Future[AddedRobots]]):
         )
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return describe_robots(result.robots, "added")
 
 
 def register_added(
     control: Site, caller: Caller, robots: Sequence[Robot]
 ) -> AddedRobots:
-    """Note which source has added robots, and open their ports."""
+    """Store the source that added robots, and open their ports."""
     names = tuple(robot.name for robot in robots)
     control.spawned.update(dict.fromkeys(names, caller.source))
     return AddedRobots(names, control.part(control.grounds, NO_GROUNDS).serve(robots))
 
 
 def describe_robots(names: Sequence[str], what: str) -> str:
-    """One log line such as ``ann and 2 more added``."""
+    """Return a log line such as ``ann and 2 more added``."""
     if not names:
         return f"no robot {what}"
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -330,21 +348,26 @@ def describe_robots(names: Sequence[str], what: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Remove(Operation[None]):
-    """Remove robots, obstacles and boxes of the map from the world, and disconnect
-    their clients.
+    """Remove robots, obstacles and boxes of the map, and disconnect their clients.
 
-    If some of the names are unknown, the others are removed all the same, and then the
+    If some of the names are unknown, the others are removed nevertheless, and then the
     error is raised.
     """
 
     names: tuple[str, ...] = argument(NAMES)
     audit = logging.INFO
     tells = (
-        "their clients are disconnected, their topics and their places on the page go"
+        "their clients are disconnected, their topics and entries on the page disappear"
     )
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. UnknownNameError: the first that was not there."""
+        """Perform the operation.
+
+        Raises
+        ------
+        UnknownNameError
+            A name is unknown; the error names the first one.
+        """
         sim, grounds = (
             control.sim,
             control.part(control.grounds, "nothing can be removed"),
@@ -374,21 +397,27 @@ class Remove(Operation[None]):
             raise control.unknown(missing)
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return describe_robots(self.names, "removed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place(Operation[None]):
-    """Put robots and boxes at true poses (m, m, rad), even where something else stands."""
+    """Put robots and boxes at true poses (m, m, rad), even if another body is there."""
 
     to: tuple[tuple[str, Pose], ...] = argument(
         each(lambda value, what, /: _placement(value, what))
     )
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. UnknownNameError, CommandError (an absurd pose, or too many on
-        one place).
+        """Perform the operation.
+
+        Raises
+        ------
+        UnknownNameError
+            No body has this name.
+        CommandError
+            A pose is out of range, or too many bodies are at one place.
         """
         sim = control.sim
 
@@ -410,8 +439,9 @@ def _placement(value: Any, what: str, /) -> tuple[str, Pose]:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceAxis(Operation[None]):
-    """Set one coordinate of a robot's true pose: axis 0 is x (m), 1 is y (m), 2 is the
-    heading (rad).
+    """Set one coordinate of a robot's true pose.
+
+    Axis 0 is x (m), 1 is y (m), 2 is the heading (rad).
     """
 
     robot: str = argument(name)
@@ -419,7 +449,13 @@ class PlaceAxis(Operation[None]):
     value: float = argument(real())
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. CommandError: an absurd place, or too many on it."""
+        """Perform the operation.
+
+        Raises
+        ------
+        CommandError
+            The pose is out of range, or too many bodies are at one place.
+        """
         control.robot(self.robot).port(caller.source).set_pose_axis(
             self.axis, self.value
         )
@@ -427,32 +463,35 @@ class PlaceAxis(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class Hold(Operation[None]):
-    """Hold bodies, or release them. A held body does not move by itself until every
-    client that holds it has released it.
+    """Hold bodies, or release them.
+
+    A held body does not move by itself until every client that holds it has released
+    it.
     """
 
     names: tuple[str, ...] = argument(NAMES)
     on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         for_each(
             dict.fromkeys(self.names), lambda n, _: hold(control, n, self.on, caller)
         )
 
 
 def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
-    """Hold a body for a client, or release it; the client's source releases the body
-    when none of its clients holds it any more.
+    """Hold a body for a client, or release it.
+
+    The client's source releases the body when none of its clients holds it any more.
 
     Raises
     ------
     UnknownNameError
-        There is no such body.
+        No body has this name.
     """
     is_held = caller.source in control.sim.holders(body)
-    # clients of a body that is gone, or of another moment that the world has gone back
-    # from, hold nothing
+    # If the source holds nothing, the stored clients belong to a removed body, or to a
+    # moment that the world has left.
     clients = control.held.pop((body, caller.source), set()) if is_held else set()
     (clients.add if on else clients.discard)(caller.key)
     if clients:
@@ -463,11 +502,10 @@ def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Reset(Operation[None]):
-    """Put robots and boxes, or all of them, back where they started, odometry zero, at
-    rest.
+    """Put robots and boxes, or all of them, at their start poses, at rest.
 
-    With `spawned`, robots that this source has added go first; without `starts`,
-    nothing else is done.
+    Their odometry is zero then. With `spawned`, the robots that this source added are
+    removed first; without `starts`, nothing else is done.
     """
 
     names: tuple[str, ...] | None = argument(optional(NAMES), None)
@@ -475,7 +513,7 @@ class Reset(Operation[None]):
     starts: bool = argument(boolean, True)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         sim = control.sim
         if self.spawned:
             gone = [
@@ -507,15 +545,16 @@ class Reset(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class SetGhost(Operation[None]):
-    """Make a robot a ghost, which no sensor sees and no body hits, or a normal robot
-    again.
+    """Make a robot a ghost, or a normal robot again.
+
+    No sensor detects a ghost, and no body collides with it.
     """
 
     robot: str = argument(name)
     on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         control.robot(self.robot).port(caller.source).set_ghost(self.on)
 
 
@@ -527,29 +566,29 @@ class SetOdometryErrors(Operation[None]):
     on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         control.robot(self.robot).port(caller.source).set_odometry_errors(self.on)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TakeBodies(Operation[Simulation]):
-    """Get write access to the bodies, for programs that command forces, velocities,
-    masses and joints.
+    """Get write access to the bodies, to command forces, velocities and joints.
 
-    The permission is checked once, here; the engine's queue then checks and journals
-    each command of the stream.
+    It is for programs, and also covers masses. The permission is checked once, here.
+    The engine's queue then checks and journals each command of the stream.
     """
 
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> Simulation:
-        """Carry it out."""
+        """Perform the operation."""
         return control.sim
 
 
 def _is_movable(spec: RobotSpec) -> bool:
-    """Whether the kernels that move a robot of this model are ready: those for mass are
-    compiled when the first body with mass comes.
+    """Return whether the kernels that move a robot of this model are ready.
+
+    Kernels for mass are compiled for the first body with mass.
     """
     return spec.dynamics is None or has_mass_kernels()
 
@@ -561,11 +600,10 @@ def _in_portions(
     portions: Sequence[T],
     add: Callable[[T], list[Robot]],
 ) -> Future[AddedRobots]:
-    """Add robots of these models in batches, with steps in between; the future is done
-    when the robots' ports are open.
+    """Add robots of these models in batches, with steps in between.
 
-    When a batch cannot be added, the robots of the batches before it stay and get their
-    ports, and then the error is raised.
+    The future is done when the robots' ports are open. If a batch fails, the robots of
+    the batches before it stay and get their ports; then the error is raised.
     """
     grounds = control.part(control.grounds, NO_GROUNDS)
 
@@ -592,7 +630,7 @@ def _in_portions(
         if failed is not None:
             raise (
                 WorldError(
-                    f"{describe_robots(result.robots, 'added')}, and then no more: {failed}"
+                    f"{describe_robots(result.robots, 'added')}, then stopped: {failed}"
                 )
                 if robots
                 else failed

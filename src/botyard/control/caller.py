@@ -1,4 +1,4 @@
-"""The caller of an operation, and its permission level."""
+"""Caller of an operation, and its permission level."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Final
 
 
 class Level(IntEnum):
-    """Permission levels; each one includes those before it
-    (docs/explanation/security.md).
+    """Permission levels; each one includes the lower ones.
+
+    See docs/explanation/security.md.
     """
 
     WATCH = 1
@@ -19,14 +20,14 @@ class Level(IntEnum):
     DRIVE = 2
     """Drive robots and read their sensors."""
     CHANGE = 3
-    """Change the world for everybody."""
+    """Change the world for all clients."""
     OWN = 4
     """End the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks for an operation.
+    """Caller of an operation.
 
     Attributes
     ----------
@@ -34,26 +35,26 @@ class Caller:
         Source under which commands are queued and journalled: ``page``, ``ros``,
         ``pioneer``, ``ambf``, ``api``.
     level : Level
-        Its permission level.
+        Permission level of the caller.
     about : str
-        Description for people and for the log.
+        Description for messages and the log.
     key : hashable
-        Identifies one of several clients of a source: for fair queueing, and to release
-        what the client holds when it disconnects.
+        Identifies one of several clients of a source. It is used for fair queueing, and
+        to release everything that the client holds when it disconnects.
     is_user : bool
-        The person who runs the program, to whom ``--read-only`` does not apply.
+        Whether this is the user of the program, to whom ``--read-only`` does not apply.
     ignores_crowd_limit : bool
-        The limit of bodies on one place does not apply: a person sees what happens, or
-        owns the machine.
+        Whether the limit of bodies at one place does not apply, because a person
+        watches the result or owns the machine.
     settles : bool
-        While the simulation is paused, changes take effect at once. False for callers
-        that may send many commands: their changes then take effect when the run loop
-        looks next.
+        Whether changes take effect at once while the simulation is paused. False for
+        callers that may send many commands: their changes take effect at the run loop's
+        next poll.
     undo_group : int, optional
-        What it does can be taken back by `Undo`: operations with the same number other
-        than 0 as one step, with 0 each by itself. None: nothing is noted.
+        Makes changes of the caller available for `Undo`. Operations with the same
+        number other than 0 are one step, with 0 each is a step. None: no undo.
     log : LoggerAdapter, optional
-        Log for this caller's operations; otherwise that of `botyard.control`.
+        Log for this caller's operations; by default the log of `botyard.control`.
     """
 
     source: str
@@ -72,7 +73,7 @@ class Caller:
 
 
 USER: Final = Caller("api", Level.OWN, "the user", is_user=True)
-"""The program's own user: Python, and the command line."""
+"""The user of the program: Python, and the command line."""
 
 
 __all__ = ["USER", "Caller", "Level"]

@@ -1,5 +1,6 @@
-"""`Control`: the single entry point for changes of a running simulator. Permissions are
-checked here, for all callers and protocols.
+"""`Control`: the single entry point for changes of a running simulator.
+
+It checks permissions for all callers and protocols.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ T = TypeVar("T")
 log = logging.getLogger("botyard.control")
 
 READ_ONLY: Final = "the world is read-only"
-RECORDED: Final = "a recording is shown: nothing in it can be changed"
-EXIT_DENIED: Final = "not obeyed from another machine (--allow-client-exit)"
+RECORDED: Final = "a recording is shown and cannot be changed"
+EXIT_DENIED: Final = "not allowed from another machine (--allow-client-exit)"
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An operation that was carried out.
+    """An operation that was performed.
 
     Attributes
     ----------
     caller : Caller
-        Who asked for it.
+        Caller of the operation.
     operation : Operation
         The operation with its arguments.
     result : object
-        Its result; of a slow operation, the result of its future.
+        Its result; for a slow operation, the result of its future.
     """
 
     caller: Caller
@@ -52,18 +53,19 @@ Listener = Callable[[Done], None]
 
 
 class Control(Site):
-    """Carries out operations: checks the permission, performs the operation, settles a
-    paused world, writes the audit line, and notifies the listeners.
+    """Performs operations for callers.
 
-    The parts of the simulator (clock, maps, grounds, …) are attributes that the
-    composition sets; an operation that needs a missing part is refused.
+    For each operation it checks the permission, performs the operation, settles a
+    paused world, writes the audit line, and notifies the listeners. The parts of the
+    simulator (clock, maps, grounds and so on) are attributes that the composition sets.
+    An operation that needs a missing part is refused.
 
     Parameters
     ----------
     sim : Simulation
         The world.
     read_only : bool
-        Nobody but the user changes the world (``--read-only``).
+        Only the user may change the world (``--read-only``).
     allow_exit : bool
         Clients of other machines may end the program (``--allow-client-exit``).
     """
@@ -75,15 +77,16 @@ class Control(Site):
         self.read_only = read_only
         self.allow_exit = allow_exit
         self.shows_recording = False
-        """The world is that of a recording: nobody changes it, not even the user."""
+        """Whether the world is a recording, which not even the user may change."""
         self.undoing = self._undoing = Undoing()
         self._listeners = Listeners[Done](log, "operations")
 
     # -- permissions
 
     def denial(self, caller: Caller, operation: type[Operation[Any]] | Level) -> str:
-        """Reason why a caller may not do an operation, or anything of a level; empty if
-        it may.
+        """Return the reason why a caller may not perform an operation; empty if it may.
+
+        A level stands for all operations of that level.
         """
         level = operation if isinstance(operation, Level) else operation.level
         if (
@@ -97,7 +100,7 @@ class Control(Site):
             return (
                 READ_ONLY
                 if caller.level > Level.WATCH
-                else f"{caller} may only look on"
+                else f"{caller} may only watch"
             )
 
         if caller.level >= level or (
@@ -108,15 +111,15 @@ class Control(Site):
         return (
             EXIT_DENIED
             if level is Level.OWN and caller.level >= Level.DRIVE
-            else f"{caller} may only look on"
+            else f"{caller} may only watch"
         )
 
     def allows(self, caller: Caller, operation: type[Operation[Any]] | Level) -> bool:
-        """Whether a caller may do an operation, or anything of a level."""
+        """Return whether a caller may perform an operation, or all of a level."""
         return not self.denial(caller, operation)
 
     def check(self, caller: Caller, operation: type[Operation[Any]] | Level) -> None:
-        """Check that a caller may do an operation.
+        """Raise an error if a caller may not perform an operation.
 
         Raises
         ------
@@ -130,12 +133,12 @@ class Control(Site):
     # -- operations
 
     def do(self, caller: Caller, operation: Operation[T]) -> T:
-        """Carry out an operation for a caller.
+        """Perform an operation for a caller.
 
         Returns
         -------
         object
-            The operation's result; slow operations return a future, which is done
+            Result of the operation; slow operations return a future, which is done
             between two steps.
 
         Raises
@@ -143,7 +146,8 @@ class Control(Site):
         DeniedError
             The caller has no permission.
         BotyardError
-            The operation failed; nothing was changed but what the error says.
+            The operation failed; it changed nothing except for changes that the error
+            names.
         """
         self.check(caller, type(operation))
         with acting(caller.source), self._undoing.watch(self, caller, operation):
@@ -184,8 +188,9 @@ class Control(Site):
             self._listeners.tell(Done(caller, operation, result))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Register a listener for operations that were carried out. Returns a function
-        that unregisters it.
+        """Register a listener for performed operations.
+
+        Return a function to unregister it.
         """
         return self._listeners.add(listener)
 

@@ -1,5 +1,6 @@
-"""Operations on one robot: manual drive with a dead-man switch, motors, emergency stop,
-joystick, digital and analog inputs.
+"""Operations on one robot: manual drive, motors, emergency stop, joystick, inputs.
+
+Manual drive has a dead-man switch. Inputs are digital and analog.
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ from botyard.names import shown
 from botyard.sim.port import Port
 
 DEADMAN_TIMEOUT_S: Final = 0.6
-"""Dead-man switch: a manually driven robot stops when no command has come for this
-long, s of wall time.
+"""Timeout of the dead-man switch, s of wall time.
+
+A manually driven robot stops when no command has arrived for this time.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class TakeRobot(Operation[Port]):
-    """Get a robot's port, through which programs send velocities, moves, motor switches
-    and limits, and read its sensors.
+    """Get a robot's port.
 
-    The permission is checked once, here; the engine's queue then checks and journals
-    each command of the stream.
+    Programs use it to send velocities, moves, motor switches and limits, and to read
+    the robot's sensors. The permission is checked once, here. The engine's queue then
+    checks and journals each command of the stream.
     """
 
     robot: str = argument(name)
@@ -47,14 +49,16 @@ class TakeRobot(Operation[Port]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Port:
-        """Carry it out."""
+        """Perform the operation."""
         return control.robot(self.robot).port(caller.source)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drive(Operation[None]):
-    """Drive a robot manually (m/s, rad/s); it stops when no further command comes
-    within `timeout`. `on` False: the driver ends it.
+    """Drive a robot manually (m/s, rad/s).
+
+    It stops when no further command arrives within `timeout`. With `on` False, the
+    driver ends the manual drive.
     """
 
     robot: str = argument(name)
@@ -63,11 +67,11 @@ class Drive(Operation[None]):
     vy: float = argument(real(), 0.0)
     on: bool = argument(boolean, True)
     timeout: float = argument(real(0.0, 3600.0, "s"), DEADMAN_TIMEOUT_S)
-    """Time-out of the dead-man switch, s of wall time."""
+    """Timeout of the dead-man switch, s of wall time."""
     level = Level.DRIVE
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         robot = control.robot(self.robot)
         driver = control.driven[self.robot][0] if self.robot in control.driven else None
         if not self.on:
@@ -81,14 +85,13 @@ class Drive(Operation[None]):
         if why:
             raise WorldError(f"{shown(self.robot)}: the motors are off: {why}")
         port = robot.port(caller.source)
+        # The new driver will only release its own claim.
         if driver is not None and driver.source != caller.source:
-            robot.release(
-                driver.source
-            )  # the new driver will release only its own claim
+            robot.release(driver.source)
 
-        robot.claim(
-            caller.source
-        )  # at each command: another robot may have got the name meanwhile
+        # Claim at each command, because another robot may have taken the name
+        # meanwhile.
+        robot.claim(caller.source)
         if driver is None or driver.key != caller.key:
             hold(control, self.robot, False, caller)
         robot.take_over(caller.source)
@@ -97,7 +100,7 @@ class Drive(Operation[None]):
 
 
 def stop_manual_drive(control: Site, robot: str) -> None:
-    """End the manual drive of a robot, and stop it."""
+    """End the manual drive of a robot, and stop the robot."""
     driver = control.driven.pop(robot, None)
     there = control.sim.robots.get(robot)
     if driver is not None and there is not None:
@@ -106,8 +109,9 @@ def stop_manual_drive(control: Site, robot: str) -> None:
 
 
 def client_left(control: Site, key: Hashable) -> None:
-    """A client has disconnected (`Caller.key`): stop the robots it drives manually,
-    release the bodies and the time that it holds.
+    """Stop and release everything of a client that has disconnected (`Caller.key`).
+
+    It stops manually driven robots, and releases bodies and time that the client holds.
     """
     for name_ in [n for n, (driver, _) in control.driven.items() if driver.key is key]:
         stop_manual_drive(control, name_)
@@ -140,7 +144,7 @@ class EnableMotors(Operation[None]):
     level = Level.DRIVE
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
 
         def enable(robot_name: str, _: None) -> None:
             robot = control.robot(robot_name)
@@ -162,7 +166,7 @@ class PressEmergencyStop(Operation[None]):
     on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         for_each(
             dict.fromkeys(self.robots),
             lambda n, _: control.robot(n).press_estop(self.on, caller.source),
@@ -172,20 +176,21 @@ class PressEmergencyStop(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class MoveJoystick(Operation[None]):
-    """Set the state of the joystick plugged into a robot, which its client reads: x, y
-    -1 … 1 (right, forward), throttle 0 … 1.
+    """Set the state of the joystick of a robot, which the robot's client reads.
+
+    x and y are from -1 to 1 (right, forward), throttle from 0 to 1.
     """
 
     robot: str = argument(name)
     x: float = argument(real(), 0.0)
     y: float = argument(real(), 0.0)
     throttle: float = argument(real(-1.0), -1.0)
-    """-1 leaves the throttle unchanged."""
+    """Throttle; -1 leaves it unchanged."""
     button1: bool = argument(boolean, False)
     button2: bool = argument(boolean, False)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         stick = control.robot(self.robot).electrics.joystick
         throttle = stick.throttle if self.throttle < 0.0 else self.throttle
         stick.set(self.x, self.y, throttle, self.button1, self.button2)
@@ -193,8 +198,9 @@ class MoveJoystick(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandDevice(Operation[None]):
-    """Command an actuator of a robot, such as a gripper or a joint: one of the commands
-    that its kind declares, in SI units.
+    """Command an actuator of a robot, such as a gripper or a joint.
+
+    Its kind declares the commands; values are in SI units.
     """
 
     robot: str = argument(name)
@@ -205,7 +211,7 @@ class CommandDevice(Operation[None]):
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         devices = control.robot(self.robot).devices
         if self.device not in devices:
             raise unknown(
@@ -219,8 +225,9 @@ class CommandDevice(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class SetDigitalInputs(Operation[None]):
-    """Set lines of one byte of a robot's digital inputs: those of `mask` get the values
-    in `states`.
+    """Set lines of one byte of a robot's digital inputs.
+
+    The lines in `mask` get the values in `states`.
     """
 
     robot: str = argument(name)
@@ -229,7 +236,7 @@ class SetDigitalInputs(Operation[None]):
     states: int = argument(count(0, 255))
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         control.robot(self.robot).electrics.write_inputs(
             byte=self.byte, mask=self.mask, states=self.states
         )
@@ -244,7 +251,7 @@ class SetAnalogInput(Operation[None]):
     value: int = argument(count(0, 65535))
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         control.robot(self.robot).electrics.write_analog(self.port, self.value)
 
 

@@ -1,5 +1,6 @@
-"""Operations on single bodies in the terms of simulation_interfaces: state (pose and
-velocity), and what people say of them.
+"""Operations on single bodies in the terms of simulation_interfaces.
+
+They set the state (pose and velocity) and client-defined information.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from botyard.names import shown
 from botyard.sim.twist import SetTwist
 
 MAX_TAGS: Final = 100
-"""Most tags of a body."""
+"""Maximum number of tags of a body."""
 
 
 def a_twist(value: Any, what: str, /) -> Twist:
-    """A velocity of three numbers; their range is checked by the command."""
+    """Return a valid velocity of three numbers."""
     if not isinstance(value, (tuple, list)) or len(value) != 3:
         raise ArgumentError(f"{what}: expected three numbers, m/s, m/s and rad/s")
     try:
@@ -39,14 +40,16 @@ def a_twist(value: Any, what: str, /) -> Twist:
             f"{what}: expected three numbers, m/s, m/s and rad/s"
         ) from None
 
+    # The command checks the range.
     SetTwist(twist)
     return twist
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetBodyState(Operation[None]):
-    """Set the true pose (m, m, rad) of a robot or box, its true velocity (m/s, m/s,
-    rad/s, in the world's axes), or both.
+    """Set the true pose or velocity of a robot or box, or both.
+
+    The pose is in m, m, rad; the velocity in m/s, m/s, rad/s, in the axes of the world.
     """
 
     body: str = argument(name)
@@ -54,15 +57,23 @@ class SetBodyState(Operation[None]):
     twist: Twist | None = argument(optional(a_twist), None)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. UnknownNameError, CommandError (an absurd pose, too many on one
-        place), WorldError (it is static).
+        """Perform the operation.
+
+        Raises
+        ------
+        UnknownNameError
+            No body has this name.
+        CommandError
+            The pose is out of range, or too many bodies are at one place.
+        WorldError
+            The body is static.
         """
         sim, body = control.sim, self.body
         if body not in sim.snapshot.rows and body not in sim.fleet.rows:
             raise control.unknown(body)
         if self.twist is not None and any(self.twist) and not control.is_movable(body):
             raise WorldError(
-                f"{shown(body)} is static: it has neither a drive nor a mass, and no velocity"
+                f"{shown(body)} is static: without a drive or a mass it has no velocity"
             )
 
         if self.pose is not None:
@@ -76,8 +87,10 @@ class SetBodyState(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class SetBodyInfo(Operation[None]):
-    """Set what others are told of a body: a category (a number of
-    simulation_interfaces), a description, tags. Nothing moves by it.
+    """Set client-defined information on a body.
+
+    It is a category (a number of simulation_interfaces), a description, and tags. It
+    has no effect on the simulation.
     """
 
     body: str = argument(name)
@@ -87,10 +100,11 @@ class SetBodyInfo(Operation[None]):
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. UnknownNameError."""
+        """Perform the operation; `UnknownNameError` if no body has this name."""
         rows = control.sim.engine.rows
         if self.body not in rows:
             raise control.unknown(self.body)
+        # Drop information on bodies that no longer exist, so that it cannot accumulate.
         control.infos = {
             body: entry for body, entry in control.infos.items() if body in rows
         }

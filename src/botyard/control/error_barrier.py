@@ -1,9 +1,8 @@
-"""`ErrorBarrier`: an exception barrier (bulkhead) between a loop and the code of one
-client, listener or topic.
+"""`ErrorBarrier`: barrier for exceptions between a loop and the code of a client.
 
-One thread serves all clients. An exception in the code of one of them may end that
-client, or that one call, but never the loop. So each client has a `ErrorBarrier`, and
-loops call its code only through it.
+One thread serves all clients. An exception in the code of a client, listener or topic
+may end that client or that call, but never the loop. So each client has an
+`ErrorBarrier`, and loops call its code only through it (bulkhead pattern).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ T = TypeVar("T")
 Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
 REPEAT_LOG_INTERVAL_S: Final = 60.0
-"""Repeated errors of one fence are logged at most once in this time, s."""
+"""Minimum time between two log lines about errors of one barrier, s."""
 
 
 class ErrorBarrier:
@@ -30,11 +29,11 @@ class ErrorBarrier:
     log : Logger or LoggerAdapter
         Gets the first exception with its traceback.
     what : str
-        Whose code it is, for the log.
+        Name of the code, for the log.
     end : callable, optional
-        Closes the client after its first exception; its code is not called any more
-        after that. Without this the calls go on: later exceptions are counted and
-        logged without traceback, at most one line in `REPEAT_LOG_INTERVAL_S` seconds.
+        Closes the client after its first exception; its code is then called no more.
+        Without `end`, calls continue: later exceptions are counted and logged without
+        traceback, at most one line in `REPEAT_LOG_INTERVAL_S` seconds.
     """
 
     __slots__ = ("_end", "_log", "_next", "_suppressed", "_what", "is_broken")
@@ -49,8 +48,9 @@ class ErrorBarrier:
         """Whether an exception has closed the client."""
 
     def call(self, act: Callable[..., T], *args: object, otherwise: T) -> T:
-        """Call `act`. Returns its result, or `otherwise` if it raised, or if the client
-        had been closed before.
+        """Call `act`, and return its result.
+
+        Return `otherwise` if it raised, or if the client was closed before.
         """
         if self.is_broken:
             return otherwise
@@ -69,8 +69,9 @@ class ErrorBarrier:
                 self.fault(error)
 
     def fault(self, error: Exception) -> None:
-        """An exception of the client's code that the caller has caught: for loops in
-        which a call more for each client counts.
+        """Handle an exception of the client's code that the caller has caught.
+
+        For loops in which the cost of another call for each client matters.
         """
         if self._end is not None:
             self.is_broken = True
@@ -95,12 +96,13 @@ class ErrorBarrier:
         self._next, self._suppressed = now + REPEAT_LOG_INTERVAL_S, 0
 
     def _tell(self, text: str, *args: object) -> None:
+        # A failing log handler must not break the barrier.
         with contextlib.suppress(Exception):
             self._log.exception(text, *args)
 
 
 def call_all_suppressing(*acts: Callable[[], object]) -> None:
-    """Call each function, and ignore their exceptions: for cleaning up."""
+    """Call each function, and ignore its exceptions: for clean-up."""
     for act in acts:
         with contextlib.suppress(Exception):
             act()

@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """A bounded queue for each source; the sources are served in turn (round robin).
+    """Bounded queues, one for each source, that are served round-robin.
 
     Parameters
     ----------
     max_waiting : int
-        Largest number of jobs that wait, of all sources together.
+        Maximum number of queued jobs of all sources together.
     max_running : int
-        Largest number of jobs that run at the same time, each of a different source.
+        Maximum number of running jobs, each of another source.
     """
 
     def __init__(self, max_waiting: int, max_running: int) -> None:
@@ -30,21 +30,25 @@ class FairQueue(Generic[T]):
         return sum(map(len, self._waiting.values()))
 
     def add(self, source: Hashable, job: T) -> T | None:
-        """Enqueue a job. When the queue is full, the newest job of the source with the
-        most jobs is dropped, and returned.
+        """Enqueue a job.
+
+        Return the job that is dropped if the queue is full, otherwise None.
+
+        The newest job of the source with the most jobs is dropped.
         """
         queue = self._waiting.setdefault(source, deque())
         queue.append(job)
         if len(self) <= self._max_waiting:
             return None
         longest = max(self._waiting.values(), key=len)
-        # a source with fewer jobs may displace one of the longest queue; a source whose
-        # queue is the longest may not
+        # A source with fewer jobs may displace a job of the longest queue, but a source
+        # with the longest queue may not displace another source's job.
         return (queue if len(queue) == len(longest) else longest).pop()
 
     def next(self) -> tuple[Hashable, T] | None:
-        """Take the next job to run, with its source; None if there is none. Call
-        `finished` when the job has ended.
+        """Return the next job to run and its source; None if there is none.
+
+        Call `finished` when the job has ended.
         """
         if len(self._running) >= self._max_running:
             return None
@@ -53,14 +57,15 @@ class FairQueue(Generic[T]):
                 self._running.add(source)
                 job = queue.popleft()
                 del self._waiting[source]
-                if queue:  # the other sources come first
+                # The source moves behind the other sources.
+                if queue:
                     self._waiting[source] = queue
                 return source, job
 
         return None
 
     def finished(self, source: Hashable) -> None:
-        """The running job of a source has ended."""
+        """Mark the running job of a source as ended."""
         self._running.discard(source)
 
     def clear(self) -> list[T]:

@@ -1,4 +1,4 @@
-"""Operation on the files of a run: read one that a client has had written."""
+"""Operation on the files of a run: read a file that a client has written."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from botyard.errors import WorldError
 from botyard.names import shown
 
 MAX_FILES: Final = 100
-"""Files of a run that can be read: the newest."""
+"""Maximum number of files of a run that can be read, the newest ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadFile(Operation[Path]):
-    """Read a picture, movie or recording that `WritePicture`, `WriteMovie`,
-    `StopRecording` or `SaveRecording` has written in this run.
+    """Read a picture, movie or recording that an operation of this run has written.
 
-    The file is named by its path, as these operations return it. No other file can be
-    read; of a run, the newest 100.
+    These operations are `WritePicture`, `WriteMovie`, `StopRecording` and
+    `SaveRecording`. The file is named by its path, as these operations return it. No
+    other file can be read; of each run, the newest 100 can.
     """
 
     file: str = argument(text(4096))
@@ -32,7 +32,13 @@ class ReadFile(Operation[Path]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Path:
-        """Carry it out. WorldError if no such file was written, or it is gone."""
+        """Perform the operation.
+
+        Raises
+        ------
+        WorldError
+            No such file was written, or it no longer exists.
+        """
         path = next((path for path in control.files if str(path) == self.file), None)
         if path is None:
             raise WorldError(
@@ -40,11 +46,11 @@ class ReadFile(Operation[Path]):
             )
 
         if path.is_symlink() or not path.is_file():
-            raise WorldError(f"{shown(str(path), 200)}: the file is gone")
+            raise WorldError(f"{shown(str(path), 200)}: the file no longer exists")
         return path
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return f"{result} is read"
 
 

@@ -1,5 +1,6 @@
-"""Going on from an earlier moment: the operation, for clients. Looking back changes
-nothing, and is no operation.
+"""Operation that continues from an earlier moment, for clients.
+
+To look at the past changes nothing, so it is not an operation.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from botyard.control.site import Site
 from botyard.errors import NotNowError
 from botyard.sim.history import Moment
 
-NO_HISTORY: Final = "no moments are kept here (--history)"
+NO_HISTORY: Final = "the history is off here (--history)"
 
 
 def went_elsewhere(control: Site) -> None:
-    """The world is that of another moment: nobody drives robots that are not there."""
+    """Forget the drivers of robots that do not exist at the restored moment."""
     for name in [name for name in control.driven if name not in control.sim.robots]:
         del control.driven[name]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Branch(Operation[Moment]):
-    """Let the world go on from an earlier moment: the last one that is kept at a
-    simulated time (s) or before it.
+    """Continue from an earlier moment.
 
-    Clients keep their connections, claims and subscriptions, and their robots stop and
-    wait for the next command. Robots that were not there at that moment go, and their
-    clients are disconnected; those that have gone since come back without clients.
+    It is the last one that is kept at a simulated time (s) or before it. Clients keep
+    their connections, claims and subscriptions; their robots stop and wait for the next
+    command. Robots that did not exist at that moment are removed, and their clients
+    disconnected. Robots that were removed since return without clients.
     """
 
     time: float = argument(real(0.0, unit="s"))
@@ -38,8 +39,14 @@ class Branch(Operation[Moment]):
     tells = "Pioneer clients as of SIM_SET_POSE, ROS a jump of /clock and `reset` in /diagnostics"
 
     def perform(self, control: Site, caller: Caller) -> Moment:
-        """Carry it out. NotNowError: nothing is kept; StateError: of another version,
-        or a controller refuses its state.
+        """Perform the operation.
+
+        Raises
+        ------
+        NotNowError
+            The history is off.
+        StateError
+            The state has another version, or a controller refuses its state.
         """
         sim = control.sim
         if not sim.history.is_on or sim.history.span is None:
@@ -51,8 +58,8 @@ class Branch(Operation[Moment]):
         return moment
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
-        return f"the world goes on from {result.time:.2f} s"
+        """Return the line for the audit log."""
+        return f"the world continues from {result.time:.2f} s"
 
 
 __all__ = ["NO_HISTORY", "Branch", "went_elsewhere"]

@@ -1,7 +1,7 @@
 """Futures without an event loop, which are resolved between two steps.
 
-They are those of `concurrent.futures`, so any host can wait for them: an event loop by
-`asyncio.wrap_future`, a null modem by a callback.
+They are futures of `concurrent.futures`, so any host can wait for them: an event loop
+by `asyncio.wrap_future`, a null modem by a callback.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ U = TypeVar("U")
 
 
 def promise() -> Future[Any]:
-    """Return a pending future. Whoever waits for it may stop waiting, but cannot cancel
-    it.
+    """Return a pending future.
+
+    A caller may stop waiting for it, but cannot cancel it.
     """
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
@@ -36,15 +37,16 @@ def resolve(
 
 
 def resolved(result: T) -> Future[T]:
-    """Return a future that is done already."""
+    """Return a future that is already done."""
     future = promise()
     future.set_result(result)
     return future
 
 
 def then(future: Future[T], make: Callable[[Future[T]], U]) -> Future[U]:
-    """Chain a callback: return a future of what `make` returns, or raises, when it is
-    given the finished `future`.
+    """Return a future of the result of `make`, called with the finished `future`.
+
+    If `make` raises, the returned future fails.
     """
     result: Future[U] = promise()
 

@@ -1,5 +1,6 @@
-"""Operations on a simulation as a whole in the terms of simulation_interfaces: stop it,
-load a world, unload it.
+"""Operations on a simulation in the terms of simulation_interfaces.
+
+They stop it, load a world, or unload it.
 """
 
 from __future__ import annotations
@@ -23,37 +24,31 @@ from botyard.names import shown
 
 @dataclass(frozen=True, kw_only=True)
 class Stop(Operation[None]):
-    """Pause the simulation, put everything back where it started, and remove the robots
-    that this source has added.
+    """Pause the simulation, and put all bodies at their start poses.
 
-    Steps that somebody has asked for (`StepNow`) are not made any more.
-
-    Simulated time stays: it never goes back.
+    The robots that this source added are removed, and requested steps (`StepNow`) are
+    cancelled. Simulated time stays as it is; it never decreases.
     """
 
     audit = logging.INFO
     tells = "as for Pause and Reset"
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         _stand_still(control)
         Reset(spawned=True).perform(control, caller)
         control.stopped_at = control.sim.tick
 
 
 def _stand_still(control: Site) -> None:
-    """Pause, and end the steps that are under way, or the simulation would not be
-    stopped after all.
-    """
+    """Pause, and cancel requested steps, which would otherwise continue."""
     clock = control.part(control.clock, NO_CLOCK)
     clock.pause()
     clock.cancel_steps()
 
 
 def _unload(control: Site, caller: Caller) -> None:
-    """Remove the robots that this source has added, and those that came with the world
-    that was loaded.
-    """
+    """Remove the robots that this source added, and the robots of the loaded world."""
     Reset(spawned=True, starts=False).perform(control, caller)
     gone = [name for name in control.sim.robots if name in control.of_world]
     control.of_world = set()
@@ -63,12 +58,12 @@ def _unload(control: Site, caller: Caller) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadWorld(Operation[Future[bool]]):
-    """Load a map or world, by name from the allowed folders or from the bytes of its
-    file, and stop the simulation.
+    """Load a map or world, and stop the simulation.
 
-    The world that was there goes, with the robots that came with it by this operation
-    and those that this source has added; those of the command line stay, and go back to
-    their starts. When the new one cannot be loaded, the old one goes on.
+    It is loaded by name from the allowed folders, or from the bytes of its file. The
+    previous world is removed, with the robots that it added by this operation and those
+    that this source added. Robots of the command line stay and return to their start
+    poses. If the new world cannot be loaded, the previous one continues.
     """
 
     map: str = argument(text(1000))
@@ -77,8 +72,9 @@ class LoadWorld(Operation[Future[bool]]):
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[bool]:
-        """Carry it out. The future fails with the reason when the file cannot be found
-        or read.
+        """Perform the operation.
+
+        The future fails if the file cannot be found or read.
         """
         maps = control.part(control.maps, NO_MAPS)
         control.part(control.clock, NO_CLOCK)
@@ -107,22 +103,29 @@ class LoadWorld(Operation[Future[bool]]):
         return then(loading, over)
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return f"the world {shown(self.map)} was loaded"
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnloadWorld(Operation[None]):
-    """Remove the map, the robots that came with it by `LoadWorld`, and those that this
-    source has added, and pause, until a world comes.
+    """Remove the map, and pause until a world is loaded.
+
+    The robots that the map added by `LoadWorld` are removed, and the robots that this
+    source added.
     """
 
     audit = logging.INFO
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. NotNowError: no world is loaded, or one is being loaded, which
-        might be there afterwards or not.
+        """Perform the operation.
+
+        Raises
+        ------
+        NotNowError
+            No world is loaded, or one is being loaded, so that the result would be
+            unpredictable.
         """
         if control.loading:
             raise NotNowError("a world is being loaded")

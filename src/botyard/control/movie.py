@@ -1,4 +1,4 @@
-"""Operations on movies of the run: write one of a part of it, cancel that."""
+"""Operations on movies of the run: write a movie of a part of it, cancel it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from botyard.errors import ArgumentError
 
 NO_MOVIES: Final = "no movies are made"
 FORMATS: Final = ("", "mp4", "gif", "webp", "png")
-"""Formats of movies, and of a picture of the last moment; "": MP4 if this installation
-has it, else WebP.
+"""Formats of movies, and of a picture of the last moment.
+
+"" is MP4 if this installation supports it, otherwise WebP.
 """
 TIMES: Final = (0.0, 1e12)
-"""Least and greatest simulated time, s."""
+"""Range of simulated time, s."""
 SPEEDS: Final = (0.01, 1000.0)
-"""Slowest and fastest movie, simulated per shown time."""
+"""Range of a movie's speed (simulated per shown time)."""
 MAX_FPS: Final = 50.0
 WIDTHS: Final = (64, 1920)
-"""Narrowest and widest movie, pixels."""
+"""Range of a movie's width, pixels."""
 MAX_SCANNED: Final = 20
-"""Most robots whose sensors are in a movie."""
+"""Maximum number of robots whose sensors are in a movie."""
 THEMES: Final = ("light", "dark")
 
 
@@ -37,11 +38,11 @@ def _one_of(choices: tuple[str, ...]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteMovie(Operation[Future[Path]]):
-    """Write a movie of a part of the run, from `begin` to `end`, simulated s, next to
-    the log file; the name may set the stem of the file.
+    """Write a movie of a part of the run next to the log file.
 
-    The part is of the recording that is shown, or of the history of the simulation.
-    With the format ``png``, a picture of the end.
+    The part is from `begin` to `end` (simulated time, s) of the recording that is
+    shown, or of the history of the simulation. The name may set the stem of the file.
+    The format ``png`` writes a picture of the end.
     """
 
     begin: float = argument(real(*TIMES, unit="s"))
@@ -50,7 +51,7 @@ class WriteMovie(Operation[Future[Path]]):
     format: str = argument(_one_of(FORMATS), "")
     speed: float = argument(real(*SPEEDS), 1.0)
     fps: float = argument(real(0.0, MAX_FPS), 0.0)
-    """Frames a second; 0: 25, and no more than there are moments."""
+    """Frames per second; 0: 25, but at most the rate of moments."""
     width: int = argument(count(*WIDTHS), 1000)
     theme: str = argument(_one_of(THEMES), "light")
     follow: str = argument(name, "")
@@ -69,31 +70,42 @@ class WriteMovie(Operation[Future[Path]]):
             )
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
-        """Carry it out. WorldError if one is being made, there were too many, or there
-        is nothing to show; the future, if it fails.
+        """Perform the operation.
+
+        Raises
+        ------
+        WorldError
+            A movie is in progress, there were too many, or there is nothing to show.
+            The future fails with it if the movie cannot be made.
         """
         return control.part(control.filmer, NO_MOVIES).start(self)
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return f"movie written to {result}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CancelMovie(Operation[None]):
-    """Give up the movie that is being made."""
+    """Cancel the movie in progress."""
 
     audit = logging.INFO
     settles = False
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. WorldError if none is being made."""
+        """Perform the operation.
+
+        Raises
+        ------
+        WorldError
+            No movie is in progress.
+        """
         control.part(control.filmer, NO_MOVIES).cancel()
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
-        return "movie given up"
+        """Return the line for the audit log."""
+        return "movie cancelled"
 
 
 __all__ = ["CancelMovie", "WriteMovie"]

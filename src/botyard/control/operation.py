@@ -1,10 +1,10 @@
-"""The base class of operations on a running simulator: arguments with validation,
-permission level, result.
+"""Base class of operations on a running simulator.
 
-Each operation is a frozen dataclass: its fields are its arguments, checked when it is
-made; `perform` does it. The table of all of them is `OPERATIONS`. Adapters (the page,
-ROS, Pioneer clients, AMBF) make operations of what their peers ask for, and hand them
-to `botyard.control.control.Control`, which is the one place that asks who may do what.
+Each operation is a frozen dataclass. Its fields are its arguments, which the
+constructor validates; `perform` carries it out. `OPERATIONS` is the table of all
+operations. Adapters (the page, ROS, Pioneer clients, AMBF) translate requests of their
+peers into operations, and pass them to `botyard.control.control.Control`. Only this
+class checks permissions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Check(Protocol):
-    """Validates and converts an argument."""
+    """Function that validates and converts an argument."""
 
     def __call__(self, value: Any, what: str, /) -> Any:
         """Return the converted value; ArgumentError if it is invalid."""
@@ -42,7 +42,7 @@ class Check(Protocol):
 
 
 class Operation(Generic[T_co]):
-    """An operation on a running simulator; the type variable is the type of its result.
+    """Operation on a running simulator; the type variable is the type of its result.
 
     Subclasses are frozen dataclasses with keyword arguments. The constructor raises
     `ArgumentError` for an invalid argument.
@@ -52,18 +52,18 @@ class Operation(Generic[T_co]):
     level : Level
         Permission level that a caller needs.
     tells : str
-        How the interfaces announce it to their clients, for the documentation.
+        How the interfaces announce the operation to their clients, for the
+        documentation.
     audit : int
-        Level of its line in the audit log: INFO for what people want to read later,
-        DEBUG for what happens many times a second.
+        Level of the line in the audit log: INFO for events that users read later, DEBUG
+        for events that occur many times a second.
     settles : bool
-        While the simulation is paused, the commands that it has queued take effect at
-        once.
+        Whether queued commands take effect at once while the simulation is paused.
     in_recordings : bool
-        It can be done while a recording is shown, because it changes nothing in the
-        world.
+        Whether the operation is allowed while a recording is shown, because it does not
+        change the world.
     writes : bool
-        Its result is the path of a file that it has written: `ReadFile` reads it.
+        Whether the result is the path of a file that it has written, for `ReadFile`.
     """
 
     level: ClassVar[Level] = Level.CHANGE
@@ -76,12 +76,9 @@ class Operation(Generic[T_co]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls.__name__.startswith("_"):
-            if (
-                not cls.__doc__ and sys.flags.optimize < 2
-            ):  # which takes docstrings away
-                raise TypeError(
-                    f"{cls.__name__}: expected a docstring that says what it does, found none"
-                )
+            # `python -OO` removes docstrings.
+            if not cls.__doc__ and sys.flags.optimize < 2:
+                raise TypeError(f"{cls.__name__}: expected a docstring, found none")
 
             OPERATIONS[cls.__name__] = cls
 
@@ -94,17 +91,17 @@ class Operation(Generic[T_co]):
                 object.__setattr__(self, name, value)
 
     def perform(self, control: Site, caller: Caller) -> T_co:
-        """Carry it out; the permission has been checked already.
+        """Perform the operation; the permission has already been checked.
 
         Raises
         ------
         BotyardError
-            It failed, and nothing was changed.
+            The operation failed and changed nothing.
         """
         raise NotImplementedError
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         values = ", ".join(
             f"{f.name}={shown(repr(getattr(self, f.name)), 40)}"
             for f in fields(cast(Any, self))
@@ -113,11 +110,11 @@ class Operation(Generic[T_co]):
 
 
 OPERATIONS: Final[dict[str, type[Operation[Any]]]] = {}
-"""All operations by their names."""
+"""All operations by name."""
 
 
 def argument(check: Check, default: Any = MISSING) -> Any:
-    """A dataclass field of an operation, with its validation."""
+    """Return a dataclass field of an operation, with its validation."""
     if default is MISSING:
         return field(metadata={"check": check})
     return field(default=default, metadata={"check": check})
@@ -127,7 +124,7 @@ _CHECKS: dict[type, tuple[tuple[str, Check], ...]] = {}
 
 
 def _checks(kind: type[Operation[Any]]) -> tuple[tuple[str, Check], ...]:
-    """Names and checks of an operation's fields, cached for each class."""
+    """Return names and checks of an operation's fields, cached for each class."""
     known = _CHECKS.get(kind)
     if known is None:
         hints = get_type_hints(kind)
@@ -148,7 +145,7 @@ def _checks(kind: type[Operation[Any]]) -> tuple[tuple[str, Check], ...]:
 
 
 def count(low: int, high: int) -> Check:
-    """A whole number from `low` to `high`."""
+    """Return a check for an integer from `low` to `high`."""
 
     def check(value: Any, what: str, /) -> int:
         return whole(value, what, low=low, high=high)
@@ -157,7 +154,7 @@ def count(low: int, high: int) -> Check:
 
 
 def real(low: float = -1e9, high: float = 1e9, unit: str = "") -> Check:
-    """A finite number from `low` to `high`."""
+    """Return a check for a finite number from `low` to `high`."""
 
     def check(value: Any, what: str, /) -> float:
         return number(value, what, low=low, high=high, unit=unit)
@@ -166,7 +163,7 @@ def real(low: float = -1e9, high: float = 1e9, unit: str = "") -> Check:
 
 
 def text(max_length: int) -> Check:
-    """A text of at most `max_length` characters."""
+    """Return a check for a text of at most `max_length` characters."""
 
     def check(value: Any, what: str, /) -> str:
         if isinstance(value, str) and len(value) <= max_length:
@@ -179,16 +176,14 @@ def text(max_length: int) -> Check:
 
 
 def byte_string(value: Any, what: str, /) -> bytes:
-    """A bytes-like value, converted to bytes."""
+    """Return a bytes-like value as bytes."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     raise ArgumentError(f"{what}: expected bytes, found {found(value)}")
 
 
 def each(check: Check, max_items: int = 5000) -> Check:
-    """A sequence of at most `max_items` items, each of which passes `check`; converted
-    to a tuple.
-    """
+    """Return a check for a sequence of at most `max_items` valid items, as a tuple."""
 
     def check_all(value: Any, what: str, /) -> tuple[Any, ...]:
         if (
@@ -206,7 +201,7 @@ def each(check: Check, max_items: int = 5000) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """A value that passes `check`, or None."""
+    """Return a check for None or a value that passes `check`."""
 
     def check_it(value: Any, what: str, /) -> Any:
         return None if value is None else check(value, what)
@@ -215,7 +210,8 @@ def optional(check: Check) -> Check:
 
 
 def a_pose(value: Any, what: str, /) -> Pose:
-    """A pose of finite numbers (m, m, rad)."""
+    """Return a pose of finite numbers (m, m, rad)."""
+    # Fast path: poses are checked at each drag of a body on the page.
     return (
         value
         if type(value) is Pose and all(map(_is_finite, value))
@@ -224,13 +220,13 @@ def a_pose(value: Any, what: str, /) -> Pose:
 
 
 def _is_finite(x: Any) -> bool:
+    # NaN and infinities give NaN for x - x; this is faster than `math.isfinite` with a
+    # check of the type.
     return type(x) is float and x - x == 0.0
 
 
 name: Final = text(1000)
-"""The name of a robot or another body; whether it exists is checked where it is looked
-up.
-"""
+"""Check for the name of a body; whether the body exists is checked at the lookup."""
 boolean: Final[Check] = flag
 NAMES: Final[Check] = each(name)
 

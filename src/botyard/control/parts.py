@@ -1,5 +1,6 @@
-"""Protocols of the parts of a running simulator that operations use: clock, grounds,
-maps, … A null modem implements only some of them.
+"""Protocols of the parts of a running simulator that operations use.
+
+They are the clock, the grounds, the maps and so on. A null modem has only some of them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Pauses, resumes and steps simulated time."""
+    """Control of simulated time: pause, resume, step."""
 
     @property
     def is_paused(self) -> bool:
@@ -38,34 +39,33 @@ class Clock(Protocol):
         ...
 
     def step_and_pause(self, count: int = 1) -> None:
-        """Run `count` steps at the present speed, and then pause."""
+        """Run `count` steps at the current speed, then pause."""
         ...
 
     def step_now(
         self, count: int, progress: Callable[[int], bool] | None = None
     ) -> Future[None]:
-        """Make `count` steps at once while paused. The future fails with NotNowError if
-        the simulation is resumed meanwhile, or the steps are cancelled.
+        """Make `count` steps at once while paused.
 
-        `progress` is called after each step with the number of steps that are left;
-        when it returns False, no more are made.
+        The future fails with `NotNowError` if the simulation is resumed meanwhile, or
+        if the steps are cancelled. `progress` is called after each step with the number
+        of remaining steps; when it returns False, no more are made.
         """
         ...
 
     def cancel_steps(self) -> None:
-        """Make no more of the steps that `step_now` was asked for: its futures fail
-        with NotNowError.
+        """Cancel the steps that `step_now` has still to make.
+
+        The futures of these requests fail with `NotNowError`.
         """
         ...
 
     def set_speed(self, factor: float) -> None:
-        """Set the speed, simulated per wall time; 0 is as fast as possible."""
+        """Set the speed (simulated per wall time); 0: as fast as possible."""
         ...
 
     def settle(self) -> None:
-        """If the simulation is paused: let placements and sensor settings that are
-        queued take effect now.
-        """
+        """While paused, apply queued placements and sensor settings now."""
         ...
 
     def stop(self, status: int = 0, crash: bool = False) -> None:
@@ -74,28 +74,30 @@ class Clock(Protocol):
 
 
 class Listener(Protocol):
-    """Anything that is notified of every step."""
+    """Listener that is notified of each step."""
 
     def on_snapshot(self, now: float) -> None:
-        """Called after every step; `now` is wall time, s."""
+        """Handle a step; `now` is the wall time, s."""
         ...
 
 
 Portions = Generator[Future[Any] | float | None, None, T]
-"""Cooperative work in slices, as a generator. It yields None to let others run, a
-future to wait for it, or a pause in seconds.
+"""Cooperative work in slices, as a generator.
+
+It yields None to let other work run, a future to wait for, or a pause in seconds.
 """
 
 
 class Background(Protocol):
-    """Runs background work between the steps; errors of work that nobody awaits are
-    logged (`botyard.servers.jobs.background`).
+    """Runner of background work between the steps (`botyard.servers.jobs.background`).
+
+    Errors of work that is not awaited are logged.
     """
 
     def start(
         self, work: Coroutine[Any, Any, Any] | Portions[Any], what: str
     ) -> object:
-        """Start work that nobody awaits; `what` names it in the log."""
+        """Start work that is not awaited; `what` names it in the log."""
         ...
 
     def future(self, work: Coroutine[Any, Any, T], what: str) -> Future[T]:
@@ -108,7 +110,7 @@ class Background(Protocol):
 
 
 class RunLoop(Clock, Protocol):
-    """The run loop that steps the world (`botyard.servers.hub`)."""
+    """Run loop that steps the world (`botyard.servers.hub`)."""
 
     @property
     def sim(self) -> Simulation:
@@ -117,17 +119,17 @@ class RunLoop(Clock, Protocol):
 
     @property
     def speed(self) -> float:
-        """Requested speed, simulated per wall time; 0 is as fast as possible."""
+        """Requested speed (simulated per wall time); 0: as fast as possible."""
         ...
 
     @property
     def ratio(self) -> float:
-        """Measured speed, simulated per wall time."""
+        """Measured speed (simulated per wall time)."""
         ...
 
     @property
     def step_time(self) -> float:
-        """Wall time that a step takes, s."""
+        """Wall time of a step, s."""
         ...
 
     @property
@@ -137,12 +139,15 @@ class RunLoop(Clock, Protocol):
 
     @property
     def background(self) -> Background:
-        """The runner of background work."""
+        """Runner of background work."""
         ...
 
     def follow(self, act: Callable[[], None], *subjects: Subject) -> Callable[[], None]:
-        """Call `act` when one of the subjects has changed, once for all changes since
-        the last call. Returns its unregister function.
+        """Call `act` when one of the subjects has changed.
+
+        Return a function to unregister.
+
+        Several changes since the last call cause one call.
         """
         ...
 
@@ -156,38 +161,42 @@ class RunLoop(Clock, Protocol):
 
 
 class Host(Protocol):
-    """Runs blocking jobs in the background, and ends the simulation. An event loop has
-    one; a null modem is one.
+    """Runs blocking jobs in the background, and ends the simulation.
+
+    An event loop has a host; a null modem is one.
     """
 
     def run_aside(
         self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]
     ) -> None:
-        """Run `job` in the background, then call `done` with its result or its error,
-        between two steps.
+        """Run `job` in the background.
+
+        Then call `done` with its result or its error, between two steps.
         """
         ...
 
     def end_soon(self, status: int, crash: bool) -> None:
-        """End the simulation with an exit status, or as if it had crashed, after the
-        client has had time to close its connection.
+        """End the simulation soon, with an exit status or as if it had crashed.
+
+        Before the end, the client has time to close its connection.
         """
         ...
 
 
 class Stepper(Protocol):
-    """Lockstep: lets a client hold simulated time and step it
-    (`botyard.servers.lockstep`).
+    """Lockstep: a client holds simulated time and steps it.
+
+    See `botyard.servers.lockstep`.
     """
 
     @property
     def step_listeners(self) -> list[Callable[[], None]]:
-        """Functions that are called when requested steps are done."""
+        """Functions to call after requested steps."""
         ...
 
     @property
     def is_busy(self) -> bool:
-        """Whether requested steps are still being made."""
+        """Whether requested steps are being made."""
         ...
 
     @property
@@ -196,14 +205,16 @@ class Stepper(Protocol):
         ...
 
     def step(self, client: Hashable, count: int) -> None:
-        """Make `count` steps for a client, which holds time from now on."""
+        """Hold time for a client, and make `count` steps."""
         ...
 
     def command(
         self, client: Hashable, throttle: bool, clock: bool, skips: int
     ) -> None:
-        """The same in the form of AMBF's World command: `throttle` holds time, each
-        change of `clock` requests `skips` steps.
+        """Apply AMBF's World command.
+
+        While `throttle` is set, time is held, and each change of `clock` requests
+        `skips` steps.
         """
         ...
 
@@ -213,14 +224,13 @@ class Stepper(Protocol):
 
 
 class Grounds(Protocol):
-    """Adds robots to the world and opens their ports
-    (`botyard.servers.pioneer.robot_servers`).
+    """Adds robots to the world and opens their ports.
+
+    See `botyard.servers.pioneer.robot_servers`.
     """
 
     def equip(self, spec: RobotSpec) -> RobotSpec:
-        """Return the model with what robots get in this run, for example a draining
-        battery.
-        """
+        """Return the model with the equipment of this run, such as a battery."""
         ...
 
     def add_robots(
@@ -231,19 +241,17 @@ class Grounds(Protocol):
 
     @property
     def arrived(self) -> Sequence[Robot]:
-        """Robots that came with the present map."""
+        """Robots that the current map has added."""
         ...
 
     def port_of(self, robot: str) -> int:
-        """TCP port of a robot; 0 while it has none."""
+        """Return the TCP port of a robot; 0 if it has none."""
         ...
 
     def serve(
         self, robots: Sequence[Robot], ports: Mapping[str, int] = ...
     ) -> Future[None]:
-        """Open the ports of robots: those of these names on these ports, if they can be
-        had.
-        """
+        """Open the ports of robots, preferably the ones that `ports` maps names to."""
         ...
 
     def work(self, portions: Portions[T]) -> Future[T]:
@@ -261,20 +269,20 @@ class Grounds(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A map that was replaced, and what there was with it.
+    """A map that was replaced, and the bodies that existed with it.
 
     Attributes
     ----------
     scene : Scene
-        The map, with the boxes that were left of it.
+        The map, with its remaining boxes.
     path, modified : Path or None, int
-        Its file, and when that was changed last (see `botyard.formats.reading`).
+        Its file, and the file's modification time (see `botyard.formats.reading`).
     poses : mapping of str to Pose
         True poses of all bodies, m, m, rad.
     robots : mapping of str to Robot
         All robots.
     placements : mapping of str to int
-        How often each robot had been placed.
+        Number of placements of each robot so far.
     """
 
     scene: Scene
@@ -286,29 +294,28 @@ class Replaced:
 
 
 class Maps(Protocol):
-    """Loads maps in the background (`botyard.servers.jobs.maploading`). Futures are
-    done when the map is in place.
+    """Loads maps in the background (`botyard.servers.jobs.maploading`).
+
+    Futures are done when the map is in place.
     """
 
     @property
     def replaced(self) -> Replaced | None:
-        """What the present map has replaced; None: it is the first one."""
+        """The map that the current one has replaced; None if it is the first one."""
         ...
 
     def put_back(self, replaced: Replaced) -> Future[bool]:
-        """Put a map in place again that another one has replaced, without the robots
-        that came with it.
-        """
+        """Restore a map that was replaced, without the robots that it added."""
         ...
 
     def load(
         self, name: str, asker: Hashable, before: Callable[[World], None] | None = None
     ) -> Future[bool]:
-        """Load a map or world by name from the allowed folders. The result is True if
-        it was loaded, False if it was there already.
+        """Load a map or world by name from the allowed folders.
 
-        With `before`, it is also loaded if it is there; `before` is called with it when
-        it has been read, just before it is put in place.
+        The result is True if it was loaded, False if it is the current one. With
+        `before`, the current one is also loaded again; `before` is called with the new
+        world immediately before the map is replaced.
         """
         ...
 
@@ -323,7 +330,7 @@ class Maps(Protocol):
         ...
 
     def reload(self) -> Future[bool]:
-        """Read the present map's file again."""
+        """Read the current map's file again."""
         ...
 
     def clear(self) -> None:
@@ -331,14 +338,16 @@ class Maps(Protocol):
         ...
 
     def names(self) -> list[tuple[str, bool]]:
-        """List the maps that may be loaded, each with whether it came with the package.
-        Reads folders: do not call it in the run loop.
+        """Return the maps that clients may load, and whether each is a shipped one.
+
+        This scans folders, so do not call it in the run loop.
         """
         ...
 
     def beside(self, job: Callable[[], T]) -> Future[T]:
-        """Run a blocking job in a low-priority thread, and return a future of its
-        result.
+        """Run a blocking job in a low-priority thread.
+
+        Return a future of its result.
         """
         ...
 
@@ -352,9 +361,7 @@ class Painter(Protocol):
 
 
 class Filming(NamedTuple):
-    """A movie that is being made: its name, and the part of the work that is done, 0 to
-    1.
-    """
+    """Movie in progress: its name, and its progress from 0 to 1."""
 
     name: str
     part: float
@@ -365,29 +372,36 @@ class Filmer(Protocol):
 
     @property
     def present(self) -> Filming | None:
-        """The movie that is being made; None: there is none."""
+        """The movie in progress; None if there is none."""
         ...
 
     def start(self, wish: Any) -> Future[Path]:
-        """Begin a movie, as `botyard.control.movie.WriteMovie` tells of it. Returns a
-        future of its path.
+        """Start a movie for a `botyard.control.movie.WriteMovie`.
+
+        Return a future of its path.
 
         Raises
         ------
         WorldError
-            One is being made, there were too many, or there is nothing to show; the
-            future, if it fails.
+            A movie is in progress, there were too many, or there is nothing to show.
+            The future fails with it if the movie cannot be made.
         """
         ...
 
     def cancel(self) -> None:
-        """Give up the movie that is being made. WorldError: there is none."""
+        """Cancel the movie in progress; `WorldError` if there is none."""
         ...
 
 
 class Recorded(NamedTuple):
-    """A recording in progress: its first file, and the simulated time that it keeps in
-    memory until it is saved, s (0: all is written).
+    """Recording in progress.
+
+    Attributes
+    ----------
+    path : Path
+        Its first file.
+    last : float
+        Simulated time that it keeps in memory until it is saved, s; 0: all is written.
     """
 
     path: Path
@@ -399,25 +413,39 @@ class Recordings(Protocol):
 
     @property
     def present(self) -> Recorded | None:
-        """What is being recorded; None: nothing."""
+        """The recording in progress; None if there is none."""
         ...
 
     def start(self, wish: Any) -> Path:
-        """Begin to record, next to the log file, as a `StartRecording` says; the path
-        of the file is returned.
+        """Start a recording next to the log file for a `StartRecording`.
 
-        WorldError: something is being recorded, or the file cannot be written.
+        Return its path.
+
+        Raises
+        ------
+        WorldError
+            A recording is in progress, or the file cannot be written.
         """
         ...
 
     def stop(self) -> Future[Path]:
-        """End the recording; the future is done when all is written. WorldError:
-        nothing is being recorded.
+        """Stop the recording; the future is done when all data is written.
+
+        Raises
+        ------
+        WorldError
+            No recording is in progress.
         """
         ...
 
     def save(self, name: str) -> Future[Path]:
-        """Write what is kept in memory; see `start`. WorldError: nothing is kept."""
+        """Write the part in memory to a file; see `start`.
+
+        Raises
+        ------
+        WorldError
+            No recording is kept in memory.
+        """
         ...
 
 
@@ -425,33 +453,33 @@ class LogKeeper(Protocol):
     """Rotates the log."""
 
     def rotate(self) -> None:
-        """Begin a new log file."""
+        """Start a new log file."""
         ...
 
 
 class UndoLog(Protocol):
-    """Notes how what clients do can be taken back (`botyard.control.undo`)."""
+    """Log of steps for undo by clients (`botyard.control.undo`)."""
 
     def check(self, caller: Caller, again: bool) -> None:
-        """Check that there is a step to be taken back, or to be done again. NotNowError
-        if there is none.
+        """Check that there is a step to undo or redo.
+
+        `NotNowError` if there is none.
         """
         ...
 
     def take_back(self, control: Any, caller: Caller, again: bool) -> Portions[str]:
-        """Take the last step of a client back, or do the last one that was taken back
-        again; a line for people.
+        """Undo the last step of a client, or redo the last undone one.
+
+        Return a message.
         """
         ...
 
     def forget(self, key: Hashable) -> None:
-        """A client has gone."""
+        """Forget the steps of a client that has disconnected."""
         ...
 
     def clear(self) -> None:
-        """The world has gone back to another moment: what was noted is of a run that
-        did not happen.
-        """
+        """Forget all steps: the world has returned to another moment."""
         ...
 
 

@@ -1,9 +1,7 @@
-"""Operations and their counterparts in the Python API, for programs that own a
-`Simulation`.
+"""Operations and their counterparts in the Python API.
 
-A program owns its world: no permission is checked, and the methods validate their
-arguments themselves. Operations call the same methods, so both ways are journalled
-alike.
+A program that owns a `Simulation` needs no permission, and the methods check their
+arguments themselves. Operations call the same methods, so both are journalled alike.
 """
 
 from __future__ import annotations
@@ -45,28 +43,28 @@ PYTHON: Final[Mapping[str, str]] = {
     "WriteMovie": "Simulation.render",
     "WritePicture": "Simulation.render",
 }
-"""Operations and the methods of the public API that do the same."""
+"""Operations, and the methods of the public API with the same effect."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    "CancelMovie": "a program that draws waits for it",
-    "CommandDevice": "robot.devices[name] is an object, and has a method for it",
+    "CancelMovie": "a program waits until its movie is drawn",
+    "CommandDevice": "robot.devices[name] has a method for it",
     "Exit": "a program ends itself",
-    "FreeMaps": "nobody else loads maps",
-    "HoldTime": "time passes by Simulation.step and by nothing else",
+    "FreeMaps": "no other client loads maps",
+    "HoldTime": "only Simulation.step advances time",
     "ReadFile": "open(path)",
     "Redo": "a program knows what it did",
     "Undo": "a program knows what it did",
-    "MoveJoystick": "robot.electrics.joystick is an object, and has a method for it",
-    "Pause": "time passes by Simulation.step and by nothing else",
-    "Resume": "time passes by Simulation.step and by nothing else",
-    "RotateLog": "logging is the program's own",
-    "SetAnalogInput": "robot.electrics is an object, and has a method for it",
-    "SetBodyInfo": "for clients that ask each other; a program keeps its own notes",
-    "SetDigitalInputs": "robot.electrics is an object, and has a method for it",
-    "SetSpeed": "time passes by Simulation.step and by nothing else",
-    "SwitchInterface": "there are none without a server",
-    "Throttle": "time passes by Simulation.step and by nothing else",
+    "MoveJoystick": "robot.electrics.joystick has a method for it",
+    "Pause": "only Simulation.step advances time",
+    "Resume": "only Simulation.step advances time",
+    "RotateLog": "the program configures its own logging",
+    "SetAnalogInput": "robot.electrics has a method for it",
+    "SetBodyInfo": "for clients that share information; a program has variables",
+    "SetDigitalInputs": "robot.electrics has a method for it",
+    "SetSpeed": "only Simulation.step advances time",
+    "SwitchInterface": "a program without a server has no interfaces",
+    "Throttle": "only Simulation.step advances time",
 }
-"""Operations without a counterpart in the Python API, and why."""
+"""Operations without a counterpart in the Python API, with the reason."""
 
 
 __all__ = ["NOT_OFFERED", "PYTHON"]

@@ -14,10 +14,10 @@ from botyard.control.operation import Operation, argument, boolean, each, real, 
 from botyard.control.site import Site
 from botyard.errors import ArgumentError
 
-NO_RECORDINGS: Final = "nothing is recorded"
+NO_RECORDINGS: Final = "recording is not available"
 MAX_KEPT_S: Final = 86_400.0
 MAX_PATTERN: Final = 200
-"""Longest pattern of topics or robots, characters."""
+"""Maximum length of a pattern of topics or robots, characters."""
 MAX_PATTERNS: Final = 100
 MAX_RATE_HZ: Final = 1e6
 _hertz = real(0.0, MAX_RATE_HZ, unit="Hz")
@@ -25,7 +25,7 @@ _pattern = text(MAX_PATTERN)
 
 
 def _rate(value: Any, what: str, /) -> float | Mapping[str, float] | None:
-    """A rate of all topics, rates by patterns of topics, or None."""
+    """Return a rate of all topics, rates by patterns of topics, or None."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -42,16 +42,15 @@ def _rate(value: Any, what: str, /) -> float | Mapping[str, float] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class StartRecording(Operation[Path]):
-    """Record the run to an MCAP file next to the log file; the name may set the stem of
-    the file.
+    """Record the run to an MCAP file next to the log file.
 
-    With `last`, only so much simulated time, s, is kept in memory, until
-    `SaveRecording` writes it, or, with `on_stall`, two simulated seconds after a robot
-    has stalled. `topics` and `robots` are patterns such as ``*/base_scan``, see
-    `botyard.recording.samples.Selection`; none: the usual topics, all robots. `rate`:
-    most messages of a topic for each simulated second, of all topics or by patterns of
-    topics, of which the first that fits counts; 0: one for each step; none: the usual
-    rates.
+    The name may set the stem of the file. With `last`, only this much simulated time,
+    s, is kept in memory. `SaveRecording` writes it; with `on_stall` it is also written
+    two simulated seconds after a robot has stalled. `topics` and `robots` are patterns
+    such as ``*/base_scan``, see `botyard.recording.samples.Selection`; by default the
+    usual topics and all robots are recorded. `rate` limits the messages of a topic per
+    simulated second, for all topics or by patterns of topics, of which the first match
+    counts. 0 is one message for each step; None is the usual rates.
     """
 
     recording: str = argument(text(1000), "")
@@ -64,37 +63,48 @@ class StartRecording(Operation[Path]):
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> Path:
-        """Carry it out. WorldError if something is being recorded, or the file cannot
-        be written.
+        """Perform the operation.
+
+        Raises
+        ------
+        WorldError
+            A recording is in progress, or the file cannot be written.
         """
         return control.part(control.recordings, NO_RECORDINGS).start(self)
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return f"recording to {result}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StopRecording(Operation[Future[Path]]):
-    """End the recording."""
+    """Stop the recording."""
 
     audit = logging.INFO
     settles = False
     writes = True
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
-        """Carry it out. WorldError if nothing is being recorded."""
+        """Perform the operation.
+
+        Raises
+        ------
+        WorldError
+            No recording is in progress.
+        """
         return control.part(control.recordings, NO_RECORDINGS).stop()
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return f"recorded to {result}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SaveRecording(Operation[Future[Path]]):
-    """Write what a recording keeps in memory to a file next to the log file; the name
-    may set the stem of the file.
+    """Write the recording in memory to a file next to the log file.
+
+    The name may set the stem of the file.
     """
 
     recording: str = argument(text(1000), "")
@@ -103,13 +113,18 @@ class SaveRecording(Operation[Future[Path]]):
     writes = True
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
-        """Carry it out. WorldError if nothing is kept in memory; the future fails with
-        one if the file cannot be written.
+        """Perform the operation.
+
+        Raises
+        ------
+        WorldError
+            No recording is kept in memory. The future fails with it if the file cannot
+            be written.
         """
         return control.part(control.recordings, NO_RECORDINGS).save(self.recording)
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return f"saved to {result}"
 
 

@@ -1,6 +1,4 @@
-"""`Site`: the context in which operations run: the world, and the parts of the
-simulator around it.
-"""
+"""`Site`: context of operations, with the world and the parts of the simulator."""
 
 from __future__ import annotations
 
@@ -34,8 +32,16 @@ P = TypeVar("P")
 
 
 class BodyInfo(NamedTuple):
-    """What clients have said of a body: a category of simulation_interfaces, a
-    description, tags.
+    """Client-defined information on a body.
+
+    Attributes
+    ----------
+    category : int
+        Category of simulation_interfaces.
+    description : str
+        Description.
+    tags : tuple of str
+        Tags.
     """
 
     category: int
@@ -46,7 +52,7 @@ class BodyInfo(NamedTuple):
 class Site:
     """Context of operations; `botyard.control.control.Control` is one.
 
-    The parts of the simulator are attributes that the composition sets; an operation
+    The parts of the simulator are attributes that the composition sets. An operation
     that needs a missing part is refused.
 
     Parameters
@@ -65,49 +71,50 @@ class Site:
         self.recordings: Recordings | None = None
         self.filmer: Filmer | None = None
         self.files: tuple[Path, ...] = ()
-        """Files that clients have had written in this run, the newest last; another
-        tuple when there is another file.
+        """Files that clients have written in this run, the newest last.
+
+        The tuple is replaced when a file is added.
         """
         self.mass_kernels: Callable[[], Future[None]] = lambda: resolved(None)
-        """Compiles the kernels for bodies with mass in the background, before the first
-        such body is added.
+        """Compiles the kernels for bodies with mass in the background.
+
+        It is called before the first such body is added.
         """
         self.logs: LogKeeper | None = None
         self.end: Callable[[int, bool], None] | None = None
-        """Ends the program soon, with an exit status; with True as if it had crashed.
+        """Ends the program soon, with an exit status.
+
+        With True as if it had crashed.
         """
         self.undoing: UndoLog | None = None
-        """Notes how what clients do can be taken back."""
+        """Log of the steps with which clients undo their changes."""
         self.map_master = False
         """Whether a client has reserved the right to load maps."""
         self.wall: Callable[[], float] = time.monotonic
-        """Monotonic wall clock, s, of the dead-man switch."""
+        """Monotonic wall clock of the dead-man switch, s."""
         self.driven: dict[str, tuple[Caller, float]] = {}
-        """Manually driven robots: the driver, and when the dead-man switch times out, s
-        (`botyard.control.driving`).
+        """Manually driven robots: driver and timeout of the dead-man switch.
+
+        The timeout is a time of `wall`, s (`botyard.control.driving`).
         """
         self.held: dict[tuple[str, str], set[Hashable]] = {}
         """Clients (`Caller.key`) that hold a body, by body and source."""
         self.spawned: dict[str, str] = {}
         """Robots that clients have added, with the source that added each."""
         self.of_world: set[str] = set()
-        """Robots that came with the world that `LoadWorld` has loaded."""
+        """Robots of the world that `LoadWorld` loaded."""
         self.infos: dict[str, tuple[object, BodyInfo]] = {}
-        """What clients have said of bodies, by their names, with the body that was
-        meant (`identity`).
-        """
+        """Client-defined information on bodies by name, with the body's `identity`."""
         self.stopped_at: int | None = None
-        """Tick at which `Stop` has stopped the simulation; None: it was paused or
-        resumed since.
-        """
+        """Tick at which `Stop` stopped the simulation; None after a pause or resume."""
         self.unloaded: Scene | None = None
-        """The empty scene that `UnloadWorld` has left."""
+        """The empty scene after `UnloadWorld`."""
         self.loading = 0
-        """Worlds that `LoadWorld` is loading."""
+        """Number of worlds that `LoadWorld` is loading."""
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nothing has happened since `Stop`."""
+        """Whether no step was made since `Stop`."""
         return (
             self.clock is not None
             and self.clock.is_paused
@@ -116,39 +123,36 @@ class Site:
 
     @property
     def is_unloaded(self) -> bool:
-        """Whether `UnloadWorld` has removed the map, and nobody has loaded another one
-        since.
-        """
+        """Whether `UnloadWorld` has removed the map, and none was loaded since."""
         return self.unloaded is not None and self.sim.scene is self.unloaded
 
     def identity(self, body: str) -> object:
-        """What tells a body from a later one of its name: the robot, or for boxes the
-        map that they belong to.
+        """Return an object that distinguishes a body from a later one of the same name.
+
+        It is the robot; for boxes it is the map that they belong to.
         """
         robot = self.sim.robots.get(body)
         return (self.sim.scene.source, self.sim.scene.name) if robot is None else robot
 
     def info(self, body: str) -> BodyInfo | None:
-        """What clients have said of a body; None: nothing."""
+        """Return the client-defined information on a body; None if there is none."""
         meant, said = self.infos.get(body, (None, None))
         return said if said is not None and meant == self.identity(body) else None
 
     def is_movable(self, body: str) -> bool:
-        """Whether a body can have a velocity: it has a drive or a mass."""
+        """Return whether a body can have a velocity: it has a drive or a mass."""
         robot = self.sim.robots.get(body)
         return (robot is not None and bool(robot.spec.drive)) or self.sim.dynamics(
             body
         ) is not None
 
     def settle(self) -> None:
-        """While the simulation is paused, let queued placements take effect."""
+        """While paused, apply queued placements."""
         if self.clock is not None:
             self.clock.settle()
 
     def tell(self, caller: Caller, operation: Any, result: Any) -> None:
-        """Notify the listeners of an operation that was done in part, before its error
-        is raised.
-        """
+        """Notify the listeners of a partly successful operation before its error."""
         raise NotImplementedError
 
     def part(self, part: P | None, what: str) -> P:
@@ -164,14 +168,14 @@ class Site:
         return part
 
     def robot(self, name: str) -> Robot:
-        """Look up a robot that can drive.
+        """Return a robot that can drive.
 
         Raises
         ------
         UnknownNameError
             No robot has this name.
         WorldError
-            It is an obstacle.
+            The robot is an obstacle.
         """
         robot = self.sim.robots.get(name)
         if robot is None:
@@ -193,8 +197,7 @@ class Site:
 def for_each(
     items: Mapping[str, T], act: Callable[[str, T], object], what: str = "bodies"
 ) -> None:
-    """Call `act` for each item. A failure does not stop the others; it is raised at the
-    end.
+    """Call `act` for each item; failures are raised after the last item.
 
     Raises
     ------

@@ -1,6 +1,4 @@
-"""Operations on simulated time: pause, resume, step, set the speed, hold it for a
-client (lockstep).
-"""
+"""Operations on simulated time: pause, resume, step, set the speed, lockstep."""
 
 from __future__ import annotations
 
@@ -16,15 +14,16 @@ from botyard.control.site import Site
 from botyard.errors import ArgumentError, NotNowError
 
 MAX_STEPS: Final = 1_000_000
-"""Largest number of steps of one request."""
+"""Maximum number of steps of one request."""
 LOWEST_SPEED, HIGHEST_SPEED = 0.01, 1000.0
-"""Range of speeds, simulated per wall time."""
+"""Range of speeds (simulated per wall time)."""
 NO_CLOCK: Final = "time cannot be controlled"
 
 
 def speed(value: Any, what: str, /) -> float:
-    """Check of a speed, simulated per wall time: 0 (as fast as possible), or
-    `LOWEST_SPEED` to `HIGHEST_SPEED`.
+    """Return a valid speed (simulated per wall time).
+
+    It is 0 (as fast as possible), or from `LOWEST_SPEED` to `HIGHEST_SPEED`.
     """
     if (
         isinstance(value, (int, float))
@@ -44,11 +43,11 @@ class Pause(Operation[None]):
     """Pause the simulation; placements still take effect."""
 
     settles = False
-    tells = "readers of /clock and of states see that time stands still"
+    tells = "readers of /clock and of states see that time is paused"
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         control.stopped_at = None
         control.part(control.clock, NO_CLOCK).pause()
 
@@ -61,30 +60,29 @@ class Resume(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         control.stopped_at = None
         control.part(control.clock, NO_CLOCK).resume()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Operation[None]):
-    """Run a number of steps at the present speed, and then pause. Answered at once."""
+    """Run a number of steps at the current speed, then pause; answered at once."""
 
     steps: int = argument(count(1, MAX_STEPS), 1)
     settles = False
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         control.part(control.clock, NO_CLOCK).step_and_pause(self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepNow(Operation[Future[None]]):
-    """Make a number of steps at once while the simulation is paused. Answered when they
-    are done.
+    """Make a number of steps at once while paused; answered when they are made.
 
-    `progress` is called after each step with the number of steps that are left; when it
+    `progress` is called after each step with the number of remaining steps; when it
     returns False, no more are made.
     """
 
@@ -94,8 +92,13 @@ class StepNow(Operation[Future[None]]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[None]:
-        """Carry it out. NotNowError if not paused, or in the future if the simulation
-        is resumed or stopped meanwhile.
+        """Perform the operation.
+
+        Raises
+        ------
+        NotNowError
+            The simulation is not paused. The future fails with it if the simulation is
+            resumed or stopped meanwhile.
         """
         clock = control.part(control.clock, NO_CLOCK)
         if not clock.is_paused:
@@ -105,21 +108,22 @@ class StepNow(Operation[Future[None]]):
 
 @dataclass(frozen=True, kw_only=True)
 class SetSpeed(Operation[None]):
-    """Set the speed, simulated per wall time; 0 is as fast as possible."""
+    """Set the speed (simulated per wall time); 0: as fast as possible."""
 
     speed: float = argument(speed)
     settles = False
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         control.part(control.clock, NO_CLOCK).set_speed(self.speed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HoldTime(Operation[None]):
-    """Lockstep: hold time for this client, and make a number of steps; None releases
-    it, and so does a disconnect of the client.
+    """Lockstep: hold time for this client, and make a number of steps.
+
+    None releases time, and so does a disconnect of the client.
     """
 
     steps: int | None = argument(optional(count(0, 65535)))
@@ -127,7 +131,7 @@ class HoldTime(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         stepper = control.part(control.stepper, "the world cannot be stepped")
         if self.steps is None:
             stepper.leave(caller.key)
@@ -137,8 +141,9 @@ class HoldTime(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class Throttle(Operation[None]):
-    """Lockstep as in AMBF: while `on`, time is held, and each change of `clock`
-    requests `skips` steps.
+    """Lockstep as in AMBF: while `on`, time is held.
+
+    Each change of `clock` requests `skips` steps.
     """
 
     on: bool = argument(boolean)
@@ -148,7 +153,7 @@ class Throttle(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         stepper = control.part(control.stepper, "the world cannot be stepped")
         stepper.command(caller.key, self.on, self.clock, self.skips)
 

@@ -1,19 +1,18 @@
-"""Undo and redo: what a client has done with bodies and the map is taken back, and done
-again, while changes of others stay.
+"""Undo and redo of the changes that a client makes to bodies and the map.
 
-When an operation is done, what takes it back is noted (`Undoing.watch`): of a body that
-was placed the pose before, of one that was removed all that makes another one like it,
-of a map the one before. Taking a step back gives what does it again, so redo is undo of
-an undo.
+Changes of other clients stay. `Undoing.watch` stores for each operation the information
+to undo it: the former pose of a placed body, the properties of a removed body to create
+a similar one, the former map. To undo a step returns the step that redoes it, so redo
+is undo of an undo.
 
-A body that somebody else has placed since stays where it is, and the answer says so;
-one that only drove by itself is put back. A robot that is brought back has its name,
-start, pose, odometry, program and, if it is free, its port; its clients have to connect
-again, and its battery and limits are those of a new robot.
+A body that another client has placed since stays where it is, and the result reports
+this. A body that has only driven is put back. A restored robot has its name, start,
+pose, odometry, program and, if it is free, its port. Its clients have to reconnect, and
+its battery and limits are new.
 
-When the world has gone on from an earlier moment (`botyard.control.history`), what was
-noted before is forgotten. Taking that back brings the whole world back to where it was,
-with all that others had done until then.
+When the world continues from an earlier moment (`botyard.control.history`), all earlier
+steps are forgotten. To undo that restores the whole world as it was, including the
+changes of other clients until then.
 """
 
 from __future__ import annotations
@@ -53,33 +52,31 @@ from botyard.errors import NotNowError, WorldError
 from botyard.sim.simulation import Robot
 
 MAX_STEPS: Final = 100
-"""Steps that a client can take back; the oldest are forgotten."""
+"""Maximum number of steps that a client can undo; the oldest are forgotten."""
 MAX_BODIES: Final = 20_000
-"""Bodies in all steps of a client, each of some hundred bytes."""
+"""Maximum number of bodies in all steps of a client, each of some hundred bytes."""
 MAX_MAP_BYTES: Final = 64 * 2**20
-"""Bytes of the maps in all steps of a client."""
+"""Maximum size of the maps in all steps of a client, bytes."""
 MAX_CLIENTS: Final = 100
-"""Clients whose steps are kept; those of the one that has done nothing for longest are
-forgotten.
-"""
+"""Maximum number of clients with steps; the least recently active one is forgotten."""
 
-NO_UNDO: Final = "nothing can be undone"
+NO_UNDO: Final = "undo is not available"
 MAP_OPERATIONS: Final = (LoadMap, SendMap, ReloadMap, ClearMap)
 ADDING: Final = (AddRobot, AddRobots, CloneRobots)
 
 
 @dataclass(slots=True)
 class Step:
-    """What one undo takes back.
+    """Step that one undo reverts.
 
     Attributes
     ----------
     what : str
-        What was done, for people: ``removing ann``.
+        Description for messages, such as ``removing ann``.
     group : int
         Operations of one client with the same number other than 0 are one step.
     parts : list of Part
-        In the order in which they were done.
+        Parts in the order of the changes.
     """
 
     what: str
@@ -88,7 +85,7 @@ class Step:
 
 
 class Book:
-    """The steps of one client.
+    """Steps of one client.
 
     Attributes
     ----------
@@ -103,7 +100,7 @@ class Book:
         self.is_busy = False
 
     def add(self, step: Step) -> None:
-        """Something was done: nothing that was undone before can be done again."""
+        """Add a step; undone steps can no longer be redone."""
         self.redo.clear()
         last = self.undo[-1] if self.undo else None
         if last is not None and step.group and last.group == step.group:
@@ -118,7 +115,7 @@ class Book:
         self._shrink()
 
     def _shrink(self) -> None:
-        """Forget the oldest steps that are beyond a limit."""
+        """Forget the oldest steps that exceed a limit."""
         bodies, size = 0, 0
         for index in range(len(self.undo) - 1, -1, -1):
             bodies += sum(part.bodies for part in self.undo[index].parts)
@@ -140,7 +137,7 @@ class Book:
 
 
 class Undoing:
-    """The steps of all clients (`botyard.control.parts.UndoLog`)."""
+    """Steps of all clients (`botyard.control.parts.UndoLog`)."""
 
     def __init__(self) -> None:
         self._books: dict[Hashable, Book] = {}
@@ -149,8 +146,9 @@ class Undoing:
     def watch(
         self, control: Site, caller: Caller, operation: Operation[Any]
     ) -> Iterator[None]:
-        """Context manager: note how to take back what the operation does in the block,
-        also when it fails half-way.
+        """Record how to undo an operation that runs in this context.
+
+        Changes of an operation that fails half-way are also recorded.
         """
         if caller.undo_group is None or isinstance(operation, (Undo, Redo)):
             yield
@@ -159,7 +157,7 @@ class Undoing:
         if isinstance(operation, Branch):
             whole = WentBack.of(control.sim)
             yield
-            # all that was noted is forgotten, but for this
+            # The operation clears all steps; this one is added afterwards.
             if whole is not None:
                 whole.time = control.sim.time
                 self._note(caller, [whole])
@@ -176,9 +174,7 @@ class Undoing:
     def done(
         self, control: Site, caller: Caller, operation: Operation[Any], result: object
     ) -> None:
-        """Note how to take back an operation that has just ended, with what it has
-        given.
-        """
+        """Record how to undo an operation that has finished, from its result."""
         if caller.undo_group is None or caller.key not in self._books:
             return
         part: Part | None = None
@@ -206,7 +202,7 @@ class Undoing:
             )
 
     def _book(self, caller: Caller) -> Book:
-        """The steps of a client, who is the last to have done something."""
+        """Return the steps of a client, and mark it as the most recently active one."""
         book = self._books.pop(caller.key, None)
         self._books[caller.key] = book = Book() if book is None else book
         while len(self._books) > MAX_CLIENTS:
@@ -214,31 +210,32 @@ class Undoing:
         return book
 
     def check(self, caller: Caller, again: bool) -> None:
-        """Check that there is a step to be taken back, or to be done again.
+        """Raise an error if there is no step to undo or redo.
 
         Raises
         ------
         NotNowError
-            There is none, or the one before is still under way.
+            There is no such step, or the previous undo is in progress.
         """
         book = self._books.get(caller.key)
         if book is not None and book.is_busy:
-            raise NotNowError("the last undo is still under way")
+            raise NotNowError("the previous undo is still in progress")
         if book is None or not (book.redo if again else book.undo):
-            raise NotNowError("nothing to do again" if again else "nothing to undo")
+            raise NotNowError("nothing to redo" if again else "nothing to undo")
 
     def take_back(
         self, control: Site, caller: Caller, again: bool
     ) -> Generator[Any, None, str]:
-        """Take the last step of a client back, or do the last one that was taken back
-        again; a line for people.
+        """Undo the last step of a client, or redo the last undone one.
+
+        Return a message.
 
         Raises
         ------
         NotNowError
-            There is none, or the one before is still under way.
+            There is no such step, or the previous undo is in progress.
         WorldError
-            Nothing of it could be taken back; the step is forgotten.
+            No part of the step could be undone; the step is forgotten.
         """
         self.check(caller, again)
         book = self._book(caller)
@@ -248,6 +245,7 @@ class Undoing:
         notes: list[str] = []
         book.is_busy = True
         try:
+            # In reverse order, because later changes may depend on earlier ones.
             for part in reversed(step.parts):
                 inverse += yield from part.take_back(
                     control, caller, self, book.placements, notes
@@ -260,22 +258,20 @@ class Undoing:
 
         if not inverse:
             raise WorldError(
-                f"{step.what} cannot be {'done again' if again else 'undone'}: "
-                f"{'; '.join(notes) or 'nothing is left of it'}"
+                f"{step.what} cannot be {'redone' if again else 'undone'}: "
+                f"{'; '.join(notes) or 'none of its bodies is left'}"
             )
 
-        return "; ".join(
-            [f"{'done again' if again else 'undone'}: {step.what}", *notes]
-        )
+        return "; ".join([f"{'redone' if again else 'undone'}: {step.what}", *notes])
 
     def succeed(
         self, name: str, old: object, new: object, before: int, by: Placements
     ) -> None:
-        """A body was brought back as another one by the client with these placements;
-        it had been placed `before` times.
+        """Transfer steps to a body that a client has restored as a new object.
 
-        What was noted of the old one holds for the new one. For other clients it was
-        placed by somebody else.
+        It had been placed `before` times; `by` has the client's own placements. Steps
+        for the old object apply to the new one. For other clients, a foreign placement
+        is counted.
         """
         now = 0 if not isinstance(new, Robot) else new.simulation.placements(name)
         for book in self._books.values():
@@ -286,8 +282,9 @@ class Undoing:
                     part.rename(name, old, new)
 
     def begin_anew(self, by: Placements) -> None:
-        """The client with these placements has brought the world back to another
-        moment: what was noted before is of another run.
+        """Forget the steps of other clients after the world returned to another moment.
+
+        They belong to another run. `by` has the placements of the client that did this.
         """
         self._books = {
             key: book for key, book in self._books.items() if book.placements is by
@@ -297,28 +294,27 @@ class Undoing:
             book.redo.clear()
 
     def forget(self, key: Hashable) -> None:
-        """A client has gone."""
+        """Forget the steps of a client that has disconnected."""
         self._books.pop(key, None)
 
     def clear(self) -> None:
-        """The world has gone back to another moment: what was noted is of a run that
-        did not happen.
+        """Forget all steps, because the world has returned to another moment.
+
+        They belong to another run.
         """
         self._books.clear()
 
 
 @dataclass(slots=True)
 class _Before:
-    """What an operation is about to change: bodies that may be placed, and bodies that
-    may go.
-    """
+    """Bodies that an operation may place or remove."""
 
     placed: Placed | None = None
     removed: Removed | None = None
     placements: Placements | None = None
 
     def done(self, control: Site) -> list[Part]:
-        """What really has changed."""
+        """Return parts for the bodies that have really changed."""
         parts: list[Part] = []
         if self.placed is not None and self.placements is not None:
             parts.append(self.placed.changed(control, self.placements))
@@ -350,7 +346,7 @@ def _before(
 
 
 def _in_portions(control: Site, caller: Caller, again: bool) -> Future[str]:
-    """Take a step back, or do one again, with steps of the world in between."""
+    """Undo or redo a step in portions, with steps of the world in between."""
     log = control.part(control.undoing, NO_UNDO)
     log.check(caller, again)
     return control.part(control.grounds, NO_UNDO).work(
@@ -360,40 +356,46 @@ def _in_portions(control: Site, caller: Caller, again: bool) -> Future[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Undo(Operation[Future[str]]):
-    """Take back what this client did last with bodies or the map: placing, adding,
-    removing, sending home, loading, going on from a moment.
+    """Undo the last change that this client made to bodies or the map.
 
-    Changes of others stay: a body that somebody else has placed since is left where it
-    is. The result says what was undone.
+    It undoes placing, adding, removing, sending home, loading, and continuing from a
+    moment. Changes of others stay: a body that another client has placed since stays
+    where it is. The result states the undone change.
     """
 
     audit = logging.INFO
-    tells = "as for what is undone"
+    tells = "as for the operation that is undone"
 
     def perform(self, control: Site, caller: Caller) -> Future[str]:
-        """Carry it out. NotNowError: there is nothing; WorldError: nothing of it can be
-        taken back.
+        """Perform the operation.
+
+        Raises
+        ------
+        NotNowError
+            There is nothing to undo.
+        WorldError
+            No part of the step can be undone.
         """
         return _in_portions(control, caller, again=False)
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return str(result)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Redo(Operation[Future[str]]):
-    """Do again what this client has undone last, if it has changed nothing since."""
+    """Redo the last change that this client undid, if it changed nothing since."""
 
     audit = logging.INFO
     tells = Undo.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[str]:
-        """Carry it out. Raises what `Undo` raises."""
+        """Perform the operation; errors are the same as for `Undo`."""
         return _in_portions(control, caller, again=True)
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return str(result)
 
 

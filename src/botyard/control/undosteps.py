@@ -1,7 +1,7 @@
-"""Parts of the steps of undo (`botyard.control.undo`): bodies that were placed, added
-or removed, and maps that were replaced.
+"""Parts of the steps of undo (`botyard.control.undo`).
 
-Taking a part back gives the parts that do it again.
+A part describes bodies that were placed, added or removed, or a map that was replaced.
+To undo a part returns the parts that redo it.
 """
 
 from __future__ import annotations
@@ -33,31 +33,43 @@ from botyard.names import shown
 from botyard.sim.simulation import Robot, Simulation, employ
 
 MAX_NAMED: Final = 3
-"""Bodies that a line names; of more, it says how many."""
+"""Maximum number of bodies that a line names; otherwise it states their number."""
 Key = tuple[str, object]
 """Name and identity (`Site.identity`) of a body."""
 TakingBack = Generator[Any, None, "list[Part]"]
 
 
 class Placements:
-    """How often a client itself has placed each body; what is more was done by others."""
+    """Counts how often a client itself has placed each body.
+
+    The other placements of a body were made by other clients.
+    """
 
     def __init__(self) -> None:
         self._own: dict[Key, int] = {}
 
     def count_own(self, key: Key, number: int) -> None:
-        """The client has placed a body so many times more."""
+        """Count further placements of a body by the client."""
         self._own[key] = self._own.get(key, 0) + number
 
     def by_others(self, sim: Simulation, key: Key) -> int:
-        """How often others have placed a body that is there."""
+        """Return the number of placements of an existing body by other clients."""
         return sim.placements(key[0]) - self._own.get(key, 0)
 
     def succeed(
         self, name: str, old: object, new: object, before: int, now: int
     ) -> None:
-        """A body was brought back as another one, which was placed `now` times: of
-        `before`, those by others still count.
+        """Transfer the count to a body that was restored as a new object.
+
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        old, new : object
+            Identities of the old and the new object (`Site.identity`).
+        before, now : int
+            Number of placements of the old and the new object. Placements by others
+            still count.
         """
         self._own[name, new] = now - (before - self._own.pop((name, old), 0))
 
@@ -68,64 +80,70 @@ class Placements:
 
 
 class Log(Protocol):
-    """What parts use of `botyard.control.undo.Undoing`."""
+    """Interface of `botyard.control.undo.Undoing` that parts use."""
 
     def succeed(
         self, name: str, old: object, new: object, before: int, by: Placements
     ) -> None:
-        """A body was brought back as another one by the client with these placements;
-        it had been placed `before` times.
+        """Transfer steps to a body that a client has restored as a new object.
+
+        It had been placed `before` times; `by` has the client's own placements.
         """
         ...
 
     def begin_anew(self, by: Placements) -> None:
-        """The client with these placements has brought the world back to another
-        moment: what was noted before is of another run.
+        """Forget the steps of other clients after the world returned to another moment.
+
+        They belong to another run. `by` has the placements of the client that did this.
         """
         ...
 
 
 class Part(Protocol):
-    """A part of a step."""
+    """Part of a step of undo."""
 
     @property
     def bodies(self) -> int:
-        """How many bodies it is about."""
+        """Number of bodies of the part."""
         ...
 
     @property
     def size(self) -> int:
-        """Bytes of the map that it keeps."""
+        """Size of the map that the part keeps, bytes."""
         ...
 
     @property
     def what(self) -> str:
-        """What was done, for people."""
+        """Description of the change, for messages."""
         ...
 
     def touched(self) -> Iterable[Key]:
-        """The bodies whose placements matter to it."""
+        """Return the bodies whose placements matter to the part."""
         ...
 
     def absorb(self, other: Part) -> bool:
-        """Take another part of the same step into this one; whether that can be done."""
+        """Merge another part of the same step into this one.
+
+        Return whether it is possible.
+        """
         ...
 
     def rename(self, name: str, old: object, new: object) -> None:
-        """A body was brought back as another one."""
+        """Replace the identity of a body that was restored as a new object."""
         ...
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
-        """Take it back, in portions. Returns what does it again; `notes` gets what
-        could not be taken back, and why.
+        """Undo the part in portions; return the parts that redo it.
+
+        `notes` receives messages about bodies that could not be restored.
         """
         ...
 
 
 def described(parts: Sequence[Part]) -> str:
-    """What was done, for people."""
+    """Return a description of the parts, for messages."""
     return ", ".join(dict.fromkeys(part.what for part in parts))
 
 
@@ -133,7 +151,7 @@ def _names(names: Sequence[str]) -> str:
     return (
         ", ".join(shown(name, 40) for name in names)
         if len(names) <= MAX_NAMED
-        else f"{len(names)} things"
+        else f"{len(names)} bodies"
     )
 
 
@@ -144,8 +162,9 @@ def _note(notes: list[str], names: Sequence[str], one: str, many: str) -> None:
 
 @dataclass(slots=True)
 class _Spot:
-    """Where a body was: true pose, and for a robot that was sent home its odometry with
-    the frame of it; placements by others so far.
+    """Former state of a body: true pose, odometry and placements by others.
+
+    The odometry is set for a robot that was sent home: its pose, and its frame.
     """
 
     body: object
@@ -155,7 +174,7 @@ class _Spot:
 
 
 def _odometry(sim: Simulation, row: int) -> tuple[Pose, Pose]:
-    """Odometry of a body, and the frame in which that is given."""
+    """Return the odometry of a body, and the frame of the odometry."""
     state = sim.snapshot.state
     return Pose(*state.odom[row].tolist()), Pose(*state.odom_frame[row].tolist())
 
@@ -167,14 +186,12 @@ def _put(
     odometry: tuple[Pose, Pose] | None,
     source: str,
 ) -> None:
-    """Put a body at a true pose, and let its odometry say what it said then, with the
-    same error.
-    """
+    """Put a body at a true pose, and restore its odometry including the error."""
     if odometry is not None:
         odom, frame = odometry
-        sim.put(
-            name, compose(frame, odom), source
-        )  # odometry is set where it is right: its frame follows from there
+        # Odometry is set at the true pose where it has no error, because that
+        # determines its frame.
+        sim.put(name, compose(frame, odom), source)
         sim.submit(name, cmd.SetOdometry(odom), source)
 
     sim.put(name, pose, source)
@@ -182,11 +199,11 @@ def _put(
 
 @dataclass(slots=True)
 class Placed:
-    """Bodies that were placed: where each was before."""
+    """Bodies that were placed, with their former poses."""
 
     spots: dict[str, _Spot]
     is_home: bool = False
-    """They were sent back where they started, which also set their odometry."""
+    """Whether they were sent to their start poses, which also reset their odometry."""
     size: ClassVar[int] = 0
 
     @classmethod
@@ -197,7 +214,7 @@ class Placed:
         own: Placements,
         odometry: bool = False,
     ) -> Placed:
-        """Where bodies are now."""
+        """Return the current poses of bodies."""
         sim, spots = control.sim, {}
         for name in names:
             row = sim.snapshot.rows.get(name)
@@ -216,7 +233,7 @@ class Placed:
         return cls(spots, odometry)
 
     def changed(self, control: Site, own: Placements) -> Placed:
-        """Those that the client has placed since."""
+        """Return the bodies that the client has placed since."""
         moved = {}
         for name, spot in self.spots.items():
             if name in control.sim.engine.rows and control.identity(name) == spot.body:
@@ -229,36 +246,36 @@ class Placed:
 
     @property
     def bodies(self) -> int:
-        """How many bodies it is about."""
+        """Number of bodies of the part."""
         return len(self.spots)
 
     @property
     def what(self) -> str:
-        """What was done, for people."""
+        """Description of the change, for messages."""
         return (
             f"{'sending home' if self.is_home else 'moving'} {_names(list(self.spots))}"
         )
 
     def touched(self) -> Iterable[Key]:
-        """The bodies whose placements matter to it."""
+        """Return the bodies whose placements matter to the part."""
         return ((name, spot.body) for name, spot in self.spots.items())
 
     def absorb(self, other: Part) -> bool:
-        """Of a body that is in both, this one counts: it is older."""
+        """Merge placements; a body in both parts keeps the older pose of this one."""
         if not isinstance(other, Placed) or other.is_home != self.is_home:
             return False
         self.spots = other.spots | self.spots
         return True
 
     def rename(self, name: str, old: object, new: object) -> None:
-        """A body was brought back as another one."""
+        """Replace the identity of a body that was restored as a new object."""
         if name in self.spots and self.spots[name].body == old:
             self.spots[name].body = new
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
-        """Put them where they were."""
+        """Move the bodies to their former poses, except for bodies placed by others."""
         yield None
         sim = control.sim
         now = Placed.of(control, self.spots, own, self.is_home)
@@ -272,12 +289,12 @@ class Placed:
                 _put(sim, name, spot.pose, spot.odometry, caller.source)
                 back.append(name)
 
-        _note(notes, gone, "is not there any more", "are not there any more")
+        _note(notes, gone, "no longer exists", "no longer exist")
         _note(
             notes,
             moved,
-            "was moved by somebody else since and stays",
-            "were moved by somebody else since and stay",
+            "was moved by another client and stays",
+            "were moved by other clients and stay",
         )
         return [
             Placed({name: now.spots[name] for name in back}, self.is_home).changed(
@@ -295,7 +312,7 @@ class Added:
 
     @classmethod
     def of(cls, control: Site, names: Iterable[str]) -> Added:
-        """Bodies that are there."""
+        """Return a part for the named bodies that exist."""
         return cls(
             {
                 name: control.identity(name)
@@ -306,34 +323,34 @@ class Added:
 
     @property
     def bodies(self) -> int:
-        """How many bodies it is about."""
+        """Number of bodies of the part."""
         return len(self.there)
 
     @property
     def what(self) -> str:
-        """What was done, for people."""
+        """Description of the change, for messages."""
         return f"adding {_names(list(self.there))}"
 
     def touched(self) -> Iterable[Key]:
-        """The bodies whose placements matter to it."""
+        """Return the bodies whose placements matter to the part."""
         return self.there.items()
 
     def absorb(self, other: Part) -> bool:
-        """More of them."""
+        """Merge further added bodies."""
         if not isinstance(other, Added):
             return False
         self.there |= other.there
         return True
 
     def rename(self, name: str, old: object, new: object) -> None:
-        """A body was brought back as another one."""
+        """Replace the identity of a body that was restored as a new object."""
         if name in self.there and self.there[name] == old:
             self.there[name] = new
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
-        """Remove them."""
+        """Remove the added bodies."""
         yield None
         rows = control.sim.engine.rows
         there = [
@@ -344,8 +361,8 @@ class Added:
         _note(
             notes,
             [n for n in self.there if n not in there],
-            "is gone already",
-            "are gone already",
+            "was already removed",
+            "were already removed",
         )
         removed = Removed.of(control, there)
         if there:
@@ -355,7 +372,7 @@ class Added:
 
 @dataclass(slots=True)
 class _Kept:
-    """What makes another body like one that was removed."""
+    """Properties of a removed body from which a similar one is created."""
 
     body: object
     model: RobotSpec | BoxObject
@@ -379,7 +396,7 @@ class Removed:
 
     @classmethod
     def of(cls, control: Site, names: Iterable[str]) -> Removed:
-        """Bodies that are there."""
+        """Return a part for the named bodies that exist."""
         sim, kept = control.sim, {}
         boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
         for name in names:
@@ -415,7 +432,7 @@ class Removed:
         return cls(kept)
 
     def gone(self, control: Site) -> Removed:
-        """Those that are not there any more."""
+        """Return the bodies that no longer exist."""
         return Removed(
             {
                 name: kept
@@ -426,34 +443,34 @@ class Removed:
 
     @property
     def bodies(self) -> int:
-        """How many bodies it is about."""
+        """Number of bodies of the part."""
         return len(self.kept)
 
     @property
     def what(self) -> str:
-        """What was done, for people."""
+        """Description of the change, for messages."""
         return f"removing {_names(list(self.kept))}"
 
     def touched(self) -> Iterable[Key]:
-        """The bodies whose placements matter to it."""
+        """Return the bodies whose placements matter to the part."""
         return ((name, kept.body) for name, kept in self.kept.items())
 
     def absorb(self, other: Part) -> bool:
-        """More of them."""
+        """Merge further removed bodies."""
         if not isinstance(other, Removed) or self.kept.keys() & other.kept.keys():
             return False
         self.kept |= other.kept
         return True
 
     def rename(self, name: str, old: object, new: object) -> None:
-        """A body was brought back as another one."""
+        """Replace the identity of a body that was restored as a new object."""
         if name in self.kept and self.kept[name].body == old:
             self.kept[name].body = new
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
-        """Add bodies like them, with their names, where they were."""
+        """Add similar bodies under the same names at the former poses."""
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         back: list[str] = []
         robots: list[Robot] = []
@@ -461,8 +478,8 @@ class Removed:
         _note(
             notes,
             taken,
-            "is the name of something else by now",
-            "are names of other things by now",
+            "is now the name of another body",
+            "are now the names of other bodies",
         )
         for _, some in groupby(
             (n for n in self.kept if n not in taken),
@@ -480,20 +497,22 @@ class Removed:
                 for name in batch:
                     self._finish(control, caller, name, log, own)
                 back += batch
-                yield None  # let the world go on
+                # Let the world run between batches.
+                yield None
 
         try:
             yield grounds.serve(
                 robots,
                 {name: self.kept[name].port for name in back if self.kept[name].port},
             )
-        except BotyardError as error:  # they are there all the same
+        # The bodies exist even if a port cannot be opened.
+        except BotyardError as error:
             notes.append(str(error))
 
         return [Added.of(control, back)]
 
     def _add(self, control: Site, names: Sequence[str]) -> list[Robot]:
-        """Add bodies of one model where they were added at first."""
+        """Add bodies of one model at their start poses."""
         sim, model = control.sim, self.kept[names[0]].model
         if isinstance(model, BoxObject):
             for name in names:
@@ -509,7 +528,7 @@ class Removed:
     def _finish(
         self, control: Site, caller: Caller, name: str, log: Log, own: Placements
     ) -> None:
-        """Put a body that was added where it was, with what it had."""
+        """Move a restored body to its former pose; restore its program and flags."""
         sim, kept = control.sim, self.kept[name]
         robot = sim.robots.get(name)
         if robot is not None:
@@ -525,7 +544,7 @@ class Removed:
         before = sim.placements(name)
         _put(sim, name, kept.pose, kept.odometry, caller.source)
         body = control.identity(name)
-        # boxes: their placements are counted on
+        # Boxes keep their identity, so their placements continue to count.
         if body == kept.body:
             own.count_own((name, body), sim.placements(name) - before)
         else:
@@ -542,9 +561,7 @@ class MapReplaced:
 
     @classmethod
     def of(cls, control: Site, replaced: Replaced, own: Placements) -> list[Part]:
-        """The map that the present one has replaced, and the robots that it has put
-        elsewhere.
-        """
+        """Return parts for the replaced map, and for robots that the new map moved."""
         sim, spots = control.sim, {}
         for name, robot in replaced.robots.items():
             if sim.robots.get(name) is robot:
@@ -558,32 +575,30 @@ class MapReplaced:
 
     @property
     def size(self) -> int:
-        """Bytes of the map that it keeps."""
+        """Size of the map that the part keeps, bytes."""
         scene = self.replaced.scene
         return 1 + int(scene.segments.nbytes + scene.points.nbytes)
 
     @property
     def what(self) -> str:
-        """What was done, for people."""
+        """Description of the change, for messages."""
         return f"loading {shown(self.by, 60)}" if self.by else "removing the map"
 
     def touched(self) -> Iterable[Key]:
-        """None: it keeps no bodies."""
+        """Return nothing: the part keeps no bodies."""
         return ()
 
     def absorb(self, other: Part) -> bool:
-        """Each is a part of its own."""
+        """Return False: each part stands for itself."""
         return False
 
     def rename(self, name: str, old: object, new: object) -> None:
-        """It keeps no bodies."""
+        """Do nothing: the part keeps no bodies."""
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
-        """Put the map before back, with its boxes where they were, and remove the
-        robots that came with the one that goes.
-        """
+        """Restore the former map and its boxes; remove the new map's robots."""
         sim = control.sim
         maps, grounds = (
             control.part(control.maps, NO_MAPS),
@@ -617,13 +632,12 @@ class MapReplaced:
 
 @dataclass(slots=True)
 class WentBack:
-    """The world has gone on from another moment: the state before, its map, and the
-    models that it refers to.
+    """The world before it continued from another moment: state, map and models.
 
     Attributes
     ----------
     time : float
-        Simulated time from which it has gone on, s.
+        Simulated time from which it has continued, s.
     """
 
     state: bytes
@@ -634,7 +648,7 @@ class WentBack:
 
     @classmethod
     def of(cls, sim: Simulation) -> WentBack | None:
-        """The world as it is now; None: it cannot be saved."""
+        """Return the current world; None if it cannot be saved."""
         try:
             return cls(sim.save_state(), sim.scene, sim.models(), sim.time)
         except StateError:
@@ -642,38 +656,40 @@ class WentBack:
 
     @property
     def size(self) -> int:
-        """Bytes of the state and of the map that it keeps."""
+        """Size of the state and the map that the part keeps, bytes."""
         return len(self.state) + int(
             self.scene.segments.nbytes + self.scene.points.nbytes
         )
 
     @property
     def what(self) -> str:
-        """What was done, for people."""
-        return f"going on from {self.time:.1f} s"
+        """Description of the change, for messages."""
+        return f"continuing from {self.time:.1f} s"
 
     def touched(self) -> Iterable[Key]:
-        """None: it keeps no bodies."""
+        """Return nothing: the part keeps no bodies."""
         return ()
 
     def absorb(self, other: Part) -> bool:
-        """Each is a part of its own."""
+        """Return False: each part stands for itself."""
         return False
 
     def rename(self, name: str, old: object, new: object) -> None:
-        """A state has its own bodies."""
+        """Do nothing: a state has its own bodies."""
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
-        """Let the whole world go on from where it was; what all clients have done since
-        is forgotten.
+        """Return the whole world to its former state.
+
+        The steps of all clients are forgotten.
         """
-        yield None  # between two steps
+        # The world may change only between two steps.
+        yield None
         sim = control.sim
         inverse = WentBack.of(sim)
         if inverse is None:
-            notes.append("the present world cannot be saved")
+            notes.append("the current world cannot be saved")
             return []
 
         sim.know(self.models)

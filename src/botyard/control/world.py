@@ -1,6 +1,4 @@
-"""Operations on the simulator as a whole: maps, pictures, interfaces, log rotation,
-exit.
-"""
+"""Operations on the simulator as a whole: maps, pictures, interfaces, log, exit."""
 
 from __future__ import annotations
 
@@ -27,17 +25,18 @@ from botyard.names import shown
 
 NO_MAPS: Final = "no maps can be loaded"
 MIN_ROTATION_INTERVAL_S: Final = 0.05
-"""Shortest time between two log rotations by clients, s: five files are kept, and a
-flood of requests would keep the disk busy.
+"""Minimum time between two log rotations by clients, s.
+
+Five files are kept, and a flood of requests would keep the disk busy.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadMap(Operation[Future[bool]]):
-    """Load a map or world by name from the allowed folders. The result is True if it
-    was loaded, False if it was there already.
+    """Load a map or world by name from the allowed folders.
 
-    With `reserve`, only this client may load maps from now on (master mode).
+    The result is True if it was loaded, False if it is the current one. With `reserve`,
+    only this client may load maps from now on (master mode).
     """
 
     map: str = argument(text(1000))
@@ -47,7 +46,13 @@ class LoadMap(Operation[Future[bool]]):
     tells = "Pioneer clients get MAPCHANGED, the page the map, ROS /map"
 
     def perform(self, control: Site, caller: Caller) -> Future[bool]:
-        """Carry it out. DeniedError if another client has reserved the loading of maps."""
+        """Perform the operation.
+
+        Raises
+        ------
+        DeniedError
+            Another client has reserved the loading of maps.
+        """
         maps = control.part(control.maps, NO_MAPS)
         if control.map_master and self.reserved and not self.reserve:
             raise DeniedError(
@@ -62,8 +67,9 @@ class LoadMap(Operation[Future[bool]]):
 
 @dataclass(frozen=True, kw_only=True)
 class FreeMaps(Operation[None]):
-    """End the reservation of map loading (master mode): every client may load maps
-    again.
+    """End the reservation of map loading (master mode).
+
+    Every client may load maps again.
     """
 
     audit = logging.INFO
@@ -71,11 +77,11 @@ class FreeMaps(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         control.map_master = False
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return "every client may load maps again"
 
 
@@ -88,25 +94,25 @@ class SendMap(Operation[Future[bool]]):
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[bool]:
-        """Carry it out."""
+        """Perform the operation."""
         asker = caller.key if caller.key is not None else caller.source
         return control.part(control.maps, NO_MAPS).load_bytes(
             self.map, self.data, asker
         )
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return f"{shown(self.map)} was sent ({len(self.data)} bytes)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReloadMap(Operation[Future[bool]]):
-    """Read the present map's file again, even if it has not changed."""
+    """Read the current map's file again, even if it has not changed."""
 
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[bool]:
-        """Carry it out."""
+        """Perform the operation."""
         return control.part(control.maps, NO_MAPS).reload()
 
 
@@ -117,14 +123,15 @@ class ClearMap(Operation[None]):
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         control.part(control.maps, NO_MAPS).clear()
 
 
 @dataclass(frozen=True, kw_only=True)
 class WritePicture(Operation[Future[Path]]):
-    """Write a picture of the world next to the log file; the name may set the stem of
-    the file.
+    """Write a picture of the world next to the log file.
+
+    The name may set the stem of the file.
     """
 
     picture: str = argument(text(1000), "")
@@ -134,13 +141,19 @@ class WritePicture(Operation[Future[Path]]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
-        """Carry it out. WorldError if there were too many, or if one is being drawn."""
+        """Perform the operation.
+
+        Raises
+        ------
+        WorldError
+            There were too many pictures, or one is being drawn.
+        """
         return control.part(control.painter, "no pictures are drawn").write(
             self.picture
         )
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return f"picture written to {result}"
 
 
@@ -153,8 +166,14 @@ class SwitchInterface(Operation[Future[None]]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[None]:
-        """Carry it out. WorldError: there is none of that name; PortError: it cannot be
-        started.
+        """Perform the operation.
+
+        Raises
+        ------
+        WorldError
+            No interface has this name.
+        PortError
+            The interface cannot be started.
         """
         return control.part(
             control.grounds, "there are no interfaces"
@@ -162,15 +181,16 @@ class SwitchInterface(Operation[Future[None]]):
 
 
 class LogFiles:
-    """Rotates the log for clients, at a limited rate
-    (`botyard.control.parts.LogKeeper`).
+    """Rotates the log for clients at a limited rate.
+
+    See `botyard.control.parts.LogKeeper`.
 
     Parameters
     ----------
     begin : callable
-        Begins a new log file.
+        Starts a new log file.
     clock : callable
-        Wall time, s.
+        Returns the wall time, s.
     """
 
     def __init__(self, begin: Callable[[], None], clock: Callable[[], float]) -> None:
@@ -179,29 +199,39 @@ class LogFiles:
         self._last = -math.inf
 
     def rotate(self) -> None:
-        """Begin a new log file. WorldError if the last rotation was a moment ago."""
+        """Start a new log file.
+
+        Raises
+        ------
+        WorldError
+            The last rotation was too recent.
+        """
         now = self._clock()
         if now - self._last < MIN_ROTATION_INTERVAL_S:
-            raise WorldError("no new log file: the last one was begun a moment ago")
+            raise WorldError("no new log file: the last one was started a moment ago")
         self._last = now
         self._begin()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RotateLog(Operation[None]):
-    """Begin a new log file."""
+    """Start a new log file."""
 
     settles = False
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. WorldError: the log goes to no file, or one was begun a moment
-        ago.
+        """Perform the operation.
+
+        Raises
+        ------
+        WorldError
+            The log does not go to a file, or the last rotation was too recent.
         """
         logs = control.logs
         if logs is None:
             raise WorldError(
-                "a new log file was asked for, but the log does not go to a file"
+                "cannot start a new log file: the log does not go to a file"
             )
 
         logs.rotate()
@@ -222,13 +252,13 @@ class Exit(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out."""
+        """Perform the operation."""
         control.part(control.end, "the program cannot be ended")(
             self.status, self.crash
         )
 
     def summary(self, result: Any) -> str:
-        """One line for the audit log."""
+        """Return the line for the audit log."""
         return f"{self.command}: the simulation ends with status {self.status}"
 
 

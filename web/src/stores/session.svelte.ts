@@ -48,7 +48,7 @@ export class Session implements Asks {
 
   /** Why nothing can. */
   get whyReadOnly(): string {
-    return this.isReplay ? "a recording is shown: nothing in it can be changed" : "this page may only look on";
+    return this.isReplay ? "a recording is shown and cannot be changed" : "this page may only watch";
   }
 
   get interfaces(): InterfaceState[] {

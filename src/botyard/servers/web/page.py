@@ -98,7 +98,7 @@ NOT_BUILT: Final = (
 )
 
 # The same text for both reasons, so that it reveals nothing about the token.
-NOT_YOURS: Final = "wrong token, or this page may only look on"
+NOT_YOURS: Final = "wrong token, or this page may only watch"
 
 log = logging.getLogger("botyard.page")
 
