@@ -133,7 +133,7 @@ def test_what_dies_or_errs_is_told(how: str, why: str) -> None:
 
 
 def test_answers_without_end_are_cut_off() -> None:
-    with pytest.raises(JobError, match="nonsense: too large"):
+    with pytest.raises(JobError, match="invalid answer: too large"):
         for _ in job(JobLimits(time=100.0, memory=512 * MIB)).run(
             "how", "flood", TYPES
         ):

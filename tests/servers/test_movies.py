@@ -160,7 +160,7 @@ def test_what_it_may_cost(run: Running, monkeypatch: pytest.MonkeyPatch) -> None
         run.ask(scans=("ann",)).result(PATIENCE)
     assert list(Path.cwd().iterdir()) == []
     monkeypatch.setattr(movies, "MAX_MOVIES", 1)
-    with pytest.raises(WorldError, match="no more than 1 movies"):
+    with pytest.raises(WorldError, match="at most 1 movies"):
         run.ask()
     audience = Caller("page", Level.WATCH, "this page", key=2)
     with pytest.raises(DeniedError):

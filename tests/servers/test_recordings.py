@@ -154,7 +154,7 @@ def test_operations_begin_save_and_end_recordings(
         assert not kept.exists() or saved == kept
         assert any(m.channel.topic == STATES for m in read(saved)[0])
         running.do(SaveRecording())
-        with pytest.raises(WorldError, match="no more than 4"):
+        with pytest.raises(WorldError, match="at most 4"):
             running.do(SaveRecording())
         running.do(StopRecording())
 

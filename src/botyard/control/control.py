@@ -98,9 +98,7 @@ class Control(Site):
 
         if self.read_only and not caller.is_user and level > Level.DRIVE:
             return (
-                READ_ONLY
-                if caller.level > Level.WATCH
-                else f"{caller} may only watch"
+                READ_ONLY if caller.level > Level.WATCH else f"{caller} may only watch"
             )
 
         if caller.level >= level or (
