@@ -246,7 +246,7 @@ def test_charts(task: Path, tmp_path: Path) -> None:
     assert "<svg" in page
     assert "sum of completion times s" in page
     for bad, text in (
-        (tmp_path / "x.bmp", "expected a picture"),
+        (tmp_path / "x.bmp", "expected one of the suffixes"),
         (tmp_path / "no" / "x.svg", "cannot write"),
     ):
         with pytest.raises(BotyardError, match=text):
@@ -368,7 +368,7 @@ def test_mistakes_on_the_command_line(task: Path) -> None:
             "expected file.py:Class, module:Class",
         ),
         (["compare", "-s", "x"], "expected file.py:Class, module:Class"),
-        (["compare", "-n", "four"], "expected numbers with commas"),
+        (["compare", "-n", "four"], "expected comma-separated numbers"),
         (["generate", "jam"], 'found "jam"'),
         (["run", task.parent / "none.json"], "cannot be read"),
     ):

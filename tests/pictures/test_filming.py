@@ -393,5 +393,5 @@ def test_the_command_line_takes_snapshots(
         assert code and said in err, err
 
     code, _, err = call("snapshot", "--nomap", str(tmp_path / "b.doc"), capsys=capsys)
-    assert code == 255 and 'suffix ".doc"' in err
+    assert code == 255 and 'found ".doc"' in err
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
