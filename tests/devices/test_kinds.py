@@ -628,7 +628,7 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(
                     definitions={"std_msgs/Bool": "int8 data"},
                 )
             },
-            "there is another ROS message type",
+            "another ROS message type already has the name",
         ),
     ],
 )

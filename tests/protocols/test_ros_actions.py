@@ -274,7 +274,7 @@ def test_what_clients_may_cost_is_bounded() -> None:
     ) == MAX_ACTIVE_GOALS - 1
     for _ in range(MAX_RESULT_REQUESTS):
         bench.result(key(1))
-    with pytest.raises(PeerError, match="wait for one result"):
+    with pytest.raises(PeerError, match="waiting requests for one result"):
         bench.result(key(1))
     for goal in bench.begun:
         goal.end(Status.SUCCEEDED)

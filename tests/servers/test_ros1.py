@@ -548,9 +548,9 @@ async def test_a_node_that_keeps_the_connection_answers() -> None:
     [
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 900000000\r\n\r\n" + b" " * (2 << 20),
-            "more than 1048576 bytes",
+            "at most 1048576 bytes",
         ),
-        (b"nonsense\r\n\r\n", "no HTTP answer"),
+        (b"nonsense\r\n\r\n", "not a valid HTTP response"),
         (b"", "ended before"),
     ],
 )

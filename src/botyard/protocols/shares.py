@@ -1,5 +1,7 @@
-"""What peers make us keep, counted in bytes: of all together, and of each address, so
-that one address never takes all.
+"""Memory accounts of peers, in bytes.
+
+There is a limit for all peers together, and one for each address, so that one address
+cannot take all.
 """
 
 from __future__ import annotations
@@ -8,29 +10,30 @@ from collections import Counter
 from typing import Final
 
 ENTRY_BYTES: Final = 512
-"""What an entry takes beside its texts, bytes: objects of Python and their places in
-tables.
+"""Approximate memory of an entry in addition to its texts, bytes.
+
+It covers Python objects and their places in tables.
 """
 SHARES: Final = 4
-"""One address may take the whole divided by this."""
+"""Divisor of the whole limit for the limit of one address."""
 
 
 class Shares:
-    """Bytes that are kept for others.
+    """Memory limit of all peers and of each address.
 
     Parameters
     ----------
     limit : int
-        Of all together.
+        Limit of all together, bytes.
     each : int
-        Of one address; 0: `limit` divided by `SHARES`.
+        Limit of one address, bytes; 0 means `limit` divided by `SHARES`.
 
     Attributes
     ----------
     used : int
         Bytes of all together.
     clients : Counter of str
-        Clients of each address that have an account.
+        Number of accounts of each address.
     """
 
     __slots__ = ("_each", "_limit", "_used_by", "clients", "used")
@@ -43,7 +46,7 @@ class Shares:
         self.used = 0
 
     def take(self, whose: str, size: int, *, is_first_free: bool = False) -> bool:
-        """Take room for an address, if there is some.
+        """Take memory for an address; return whether there is enough.
 
         Parameters
         ----------
@@ -52,8 +55,8 @@ class Shares:
         size : int
             Bytes.
         is_first_free : bool
-            The first of an address may be longer than its share, and the first of all
-            longer than the whole: its size is limited elsewhere.
+            Whether the first item of an address may exceed its share, and the first of
+            all the whole limit. The caller limits its size.
         """
         own = self._used_by.get(whose, 0)
         is_free = is_first_free and not own
@@ -66,26 +69,27 @@ class Shares:
         return True
 
     def give_back(self, whose: str, size: int) -> None:
-        """Give room back."""
+        """Give memory back."""
         self.used -= size
         left = self._used_by[whose] - size
         if left:
             self._used_by[whose] = left
+        # Addresses without memory are removed, so that the table stays small.
         else:
             del self._used_by[whose]
 
 
 class Account:
-    """What one client makes us keep, also on the account of its address.
+    """Memory account of one client, which also counts for its address.
 
     Parameters
     ----------
     shares : Shares
-        Of all clients.
+        Limits of all clients.
     whose : str
         The client's address.
     limit : int
-        Bytes of this client.
+        Limit of this client, bytes.
     """
 
     __slots__ = ("_is_open", "_limit", "_shares", "_whose", "used")
@@ -97,27 +101,28 @@ class Account:
         self.used = 0
 
     def part(self, most: int, address: int) -> int:
-        """What may wait unread for the client, of `most` bytes for one and `address`
-        for all of its address.
+        """Return the client's part of a buffer, bytes.
+
+        It is at most `most`, and the clients of one address share `address`.
         """
         return min(most, address // max(1, self._shares.clients[self._whose]))
 
     def take(self, size: int) -> bool:
-        """Take room, if there is some."""
+        """Take memory; return whether there is enough."""
         if self.used + size > self._limit or not self._shares.take(self._whose, size):
             return False
         self.used += size
         return True
 
     def give_back(self, size: int) -> None:
-        """Give room back."""
+        """Give memory back."""
         size = min(size, self.used)
         if size:
             self.used -= size
             self._shares.give_back(self._whose, size)
 
     def close(self) -> None:
-        """Give all of it back: the client has gone."""
+        """Give all memory back after the client has left."""
         self.give_back(self.used)
         if self._is_open:
             self._is_open = False
@@ -125,10 +130,12 @@ class Account:
 
 
 def cost(*texts: object) -> int:
-    """Bytes that an entry with these texts takes in memory, about; what is no text
-    counts as part of the entry.
+    """Return the approximate memory of an entry with these texts, bytes.
+
+    Objects other than texts count as part of the entry.
     """
     return ENTRY_BYTES + sum(
+        # Python stores texts beyond ASCII with up to 4 bytes for each character.
         len(text) if text.isascii() else 4 * len(text)
         for text in texts
         if isinstance(text, (str, bytes))

@@ -1,21 +1,22 @@
-"""Token buckets, which limit sustained rate and burst, and budgets of processor time.
-The caller reads the clock.
+"""Token buckets, and budgets of CPU time.
+
+A bucket limits the sustained rate and the burst. The caller reads the clock.
 """
 
 from __future__ import annotations
 
 
 class TokenBucket:
-    """A token bucket: limits the sustained rate and the burst. It is full at first.
+    """Token bucket, which is full at first.
 
     Parameters
     ----------
     rate : float
         Sustained rate, tokens per second.
     burst : float
-        Capacity, tokens: the burst.
+        Capacity, tokens.
     now : float
-        The caller's clock, s.
+        Time of the caller's clock, s.
     """
 
     __slots__ = ("_burst", "_level", "_rate", "_since")
@@ -25,7 +26,7 @@ class TokenBucket:
         self._level, self._since = burst, now
 
     def take(self, now: float, amount: float = 1.0) -> bool:
-        """Take tokens if there are enough; False if not."""
+        """Take tokens if there are enough; return whether there were."""
         self._fill(now)
         if self._level < amount:
             return False
@@ -33,18 +34,20 @@ class TokenBucket:
         return True
 
     def spend(self, now: float, amount: float) -> None:
-        """Take tokens even if there are not enough, which makes a debt: for costs that
-        are known only afterwards (processor time).
+        """Take tokens even if there are not enough, which makes a debt.
+
+        It is for costs that are known only afterwards, such as CPU time.
         """
         self._fill(now)
         self._level -= amount
 
     def wait(self, now: float) -> float:
-        """Time until a debt is paid off, s; 0: there is none."""
+        """Return the time until a debt is paid off, s; 0 without a debt."""
         self._fill(now)
         return max(0.0, -self._level / self._rate)
 
     def _fill(self, now: float) -> None:
+        # A clock that goes back adds no tokens.
         if now > self._since:
             self._level = min(
                 self._burst, self._level + (now - self._since) * self._rate
@@ -54,11 +57,10 @@ class TokenBucket:
 
 
 class Budget:
-    """A budget of processor time, of several token buckets: a client's own, and those
-    that it shares with others.
+    """Budget of CPU time from several token buckets: own and shared ones.
 
-    Work begins only when none of the buckets is in debt; its measured time is charged
-    to all of them afterwards, so that costs need not be estimated.
+    Work starts only when none of the buckets is in debt. Its measured time is then
+    charged to all of them, so that costs need not be estimated.
 
     Parameters
     ----------
@@ -72,17 +74,17 @@ class Budget:
         self.buckets = buckets
 
     def spend(self, now: float, cost: float) -> None:
-        """Charge the time that work took, s."""
+        """Charge the time of finished work, s."""
         for bucket in self.buckets:
             bucket.spend(now, cost)
 
     def wait(self, now: float) -> float:
-        """Time until the next work may begin, s; 0: at once."""
+        """Return the time until the next work may start, s; 0 for at once."""
         return max((bucket.wait(now) for bucket in self.buckets), default=0.0)
 
 
 class RateLimit:
-    """A token bucket per source.
+    """Token bucket for each source.
 
     Memory is bounded: beyond `max_sources`, the least recently active source is
     dropped. Time is an argument, s.
@@ -95,10 +97,11 @@ class RateLimit:
         self._buckets: dict[str, TokenBucket] = {}
 
     def allows(self, source: str, now: float) -> bool:
-        """Whether `source` has a token now; takes it."""
+        """Return whether a source has a token now, and take it."""
         bucket = self._buckets.pop(source, None) or TokenBucket(
             self._rate, self._burst, now
         )
+        # Inserted again at the end: the dict is in the order of activity.
         self._buckets[source] = bucket
         if len(self._buckets) > self._max_sources:
             del self._buckets[next(iter(self._buckets))]

@@ -1,9 +1,9 @@
-"""VDA 5050 (version 2), sans-I/O: orders of nodes and edges, with a released base and
-an announced horizon, and states.
+"""VDA 5050 (version 2), sans-I/O: orders of nodes and edges, and states.
 
-Input is JSON as bytes, output dictionaries. Source: VDA/VDMA recommendation "Interface
-for the communication between automated guided vehicles (AGV) and a master control",
-version 2.0, §6.6 (orders), §6.10 (states), §6.14 (connection).
+An order has a released base and an announced horizon. Input is JSON as bytes, and
+output is dictionaries. Source: VDA/VDMA recommendation "Interface for the communication
+between automated guided vehicles (AGV) and a master control", version 2.0, §6.6
+(orders), §6.10 (states), §6.14 (connection).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from botyard.numerics.elementary import atan2
 
 VERSION: Final = "2.0.0"
 MAX_NODES: Final = 10_000
-"""Nodes of an order, with those that its updates have added."""
+"""Limit of the nodes in an order, including its updates."""
 MAX_TEXT: Final = 256
 """Longest name in an order, characters."""
 MAX_ID: Final = 2**32 - 1
@@ -32,12 +32,13 @@ MAX_PLACE: Final = 100_000.0
 NOT_CARRIED_OUT: Final = "this AGV carries no actions out"
 """Result of an action whose node the AGV has reached."""
 DEFAULT_MAP: Final = "map"
-"""Name of the map of an AGV without an order, and of nodes that name none."""
+"""Name of the map for AGVs without an order, and for nodes without a map."""
 
 
 class Action(NamedTuple):
-    """An action of a node or an edge. AGVs list it in their states, and do not carry
-    it out.
+    """Action of a node or an edge.
+
+    AGVs list actions in their states, but do not execute them.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class Action(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of an order, where an AGV can stop.
+    """Node of an order, where an AGV can stop.
 
     Attributes
     ----------
@@ -60,15 +61,15 @@ class Node:
     sequence : int
         Sequence number in the order, even.
     released : bool
-        Whether it belongs to the base, else to the horizon.
+        Whether it belongs to the base; otherwise it belongs to the horizon.
     x, y : float
-        m.
+        Position, m.
     theta : float, optional
-        Direction in which the AGV stands on it, −π … π rad.
+        Heading of the AGV on the node, −π to π rad.
     map : str
-        Name of the map that x and y belong to.
+        Name of the map of x and y.
     actions : tuple of Action
-        Actions on the edge that leads to it, and on it.
+        Actions on the edge that leads to it, and on the node.
     """
 
     id: str
@@ -82,13 +83,13 @@ class Node:
 
     @property
     def place(self) -> tuple[float, float, str]:
-        """Where it is: x, y, m, and the map."""
+        """Position x and y, m, and map."""
         return self.x, self.y, self.map
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order for an AGV.
+    """Order for an AGV.
 
     Attributes
     ----------
@@ -114,14 +115,15 @@ class Order:
 
 
 class OrderError(PeerError):
-    """An invalid order.
+    """Invalid order.
 
     Parameters
     ----------
     kind : str
-        ``validationError``, ``orderError`` or ``orderUpdateError``, as states name it.
+        VDA 5050 error type: ``validationError``, ``orderError`` or
+        ``orderUpdateError``.
     text : str
-        What was expected and what was found.
+        Expected and found values.
     """
 
     def __init__(self, kind: str, text: str) -> None:
@@ -134,25 +136,27 @@ def _field(table: Any, key: str, kind: type | tuple[type, ...], where: str) -> A
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise OrderError(
             "validationError",
-            f"{where}.{key}: not as VDA 5050 has it: {shown(value, 60)}",
+            f"{where}.{key}: not valid in VDA 5050: {shown(value, 60)}",
         )
 
     if isinstance(value, str) and len(value) > MAX_TEXT:
         raise OrderError(
             "validationError",
-            f"{where}.{key}: {len(value)} characters; at most {MAX_TEXT} are taken",
+            f"{where}.{key}: expected at most {MAX_TEXT} characters, found {len(value)}",
         )
 
+    # Python's JSON reads whole numbers of any length, which later conversions would
+    # refuse.
     if type(value) is int and not -(2**63) <= value < 2**63:
         raise OrderError(
-            "validationError", f"{where}.{key}: a number of more than 64 bits"
+            "validationError", f"{where}.{key}: expected a number of at most 64 bits"
         )
 
     return value
 
 
 def _identifier(table: Any, key: str, where: str) -> int:
-    """A sequenceId or orderUpdateId."""
+    """Return a sequenceId or orderUpdateId."""
     value: int = _field(table, key, int, where)
     if not 0 <= value <= MAX_ID:
         raise OrderError(
@@ -163,7 +167,7 @@ def _identifier(table: Any, key: str, where: str) -> int:
 
 
 def _actions_of(row: Any, where: str) -> tuple[Action, ...]:
-    """The actions of a node or an edge; a message without the field has none."""
+    """Return the actions of a node or an edge; a message without the field has none."""
     if not isinstance(row, dict) or row.get("actions") is None:
         return ()
     rows = _field(row, "actions", list, where)
@@ -177,7 +181,7 @@ def _actions_of(row: Any, where: str) -> tuple[Action, ...]:
 
 
 def _node_of(row: Any, where: str) -> Node:
-    """A node of an order."""
+    """Return a node of an order."""
     place = _field(row, "nodePosition", dict, where)
     at = f"{where}.nodePosition"
     x, y = (_field(place, axis, (int, float), at) for axis in "xy")
@@ -186,6 +190,7 @@ def _node_of(row: Any, where: str) -> Node:
         if place.get("theta") is not None
         else None
     )
+    # Comparisons are false for NaN, which Python's JSON accepts.
     if not all(abs(value) <= MAX_PLACE for value in (x, y, theta or 0.0)):
         raise OrderError(
             "validationError", f"{at}: expected numbers of at most {MAX_PLACE:g}"
@@ -206,17 +211,17 @@ def _node_of(row: Any, where: str) -> Node:
 
 
 def parse_order(data: bytes) -> Order:
-    """An order message.
+    """Return the order in a message.
 
     Raises
     ------
     OrderError
-        It is invalid; the message names the field.
+        The message is invalid; the error names the field.
     """
     try:
         table = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise OrderError("validationError", f"no JSON: {error}"[:200]) from None
+        raise OrderError("validationError", f"not valid JSON: {error}"[:200]) from None
 
     rows, edges = (
         _field(table, "nodes", list, "order"),
@@ -231,7 +236,7 @@ def parse_order(data: bytes) -> Order:
     if len(edges) != len(rows) - 1:
         raise OrderError(
             "validationError",
-            f"order.edges: expected one between each two of {len(rows)} nodes, found {len(edges)}",
+            f"order.edges: expected one fewer than the {len(rows)} nodes, found {len(edges)}",
         )
 
     nodes = [_node_of(row, f"order.nodes[{k}]") for k, row in enumerate(rows)]
@@ -247,7 +252,7 @@ def parse_order(data: bytes) -> Order:
         ):
             raise OrderError(
                 "validationError",
-                f"order.edges[{k}]: expected to lie between its nodes, and to be "
+                f"order.edges[{k}]: expected a sequenceId between its nodes, and to be "
                 "released with the second",
             )
     if not nodes[0].released or any(
@@ -257,6 +262,7 @@ def parse_order(data: bytes) -> Order:
             "validationError",
             "order.nodes: expected the base first and the horizon after it",
         )
+    # Actions of an edge are listed with the node that it leads to.
     before = ((), *(_actions_of(e, f"order.edges[{k}]") for k, e in enumerate(edges)))
     nodes = [
         replace(n, actions=more + n.actions) if more else n
@@ -274,21 +280,23 @@ def parse_order(data: bytes) -> Order:
 
 
 def merge(old: Order, new: Order) -> Order:
-    """Merge an update, which begins with the last node of the base, into an order
-    (§6.6.4.3).
+    """Merge an update into an order (§6.6.4.3).
+
+    The update starts with the last node of the base.
 
     Raises
     ------
     OrderError
-        It does not continue the order.
+        The update does not continue the order.
     """
     if new.id != old.id:
         raise OrderError(
             "orderError",
-            f"order {shown(old.id)} is being driven; found another one, {shown(new.id)}",
+            f"expected an update of the active order {shown(old.id)}, found order {shown(new.id)}",
         )
 
     if new.update <= old.update:
+        # QoS 1 delivers at least once, so a repeated update is valid.
         if new.update == old.update:
             return old
         raise OrderError(
@@ -301,17 +309,18 @@ def merge(old: Order, new: Order) -> Order:
     if (first.id, first.sequence) != (last.id, last.sequence):
         raise OrderError(
             "orderUpdateError",
-            f"expected to go on from node {last.id} ({last.sequence}), found "
+            f"expected to continue from node {last.id} ({last.sequence}), found "
             f"{first.id} ({first.sequence})",
         )
 
     if len(base) + len(new.nodes) - 1 > MAX_NODES:
         raise OrderError(
             "orderUpdateError",
-            f"expected at most {MAX_NODES} nodes with those of earlier updates, "
+            f"expected at most {MAX_NODES} nodes including earlier updates, "
             f"found {len(base) + len(new.nodes) - 1}",
         )
 
+    # The old horizon is replaced by the update.
     return Order(
         old.id,
         new.update,
@@ -334,11 +343,13 @@ class Vehicle5050:
     serial: str
 
     def topic(self, name: str) -> str:
-        """Topic of a kind of messages: ``uagv/v2/<manufacturer>/<serial>/<name>``."""
+        """Return the topic of a kind of message:
+        ``uagv/v2/<manufacturer>/<serial>/<name>``.
+        """
         return f"uagv/v2/{self.manufacturer}/{self.serial}/{name}"
 
     def header(self, number: int) -> dict[str, Any]:
-        """The header of every message."""
+        """Return the header of every message."""
         stamp = (
             datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         )
@@ -351,13 +362,16 @@ class Vehicle5050:
         }
 
     def connection(self, number: int, state: str) -> dict[str, Any]:
-        """A connection message; `state` is ``ONLINE``, ``OFFLINE`` …"""
+        """Return a connection message; `state` is ``ONLINE``, ``OFFLINE`` or
+        ``CONNECTIONBROKEN``.
+        """
         return self.header(number) | {"connectionState": state}
 
 
 def _node(n: Node, theta: float | None) -> dict[str, Any]:
-    """A node as JSON data of orders and states; `theta`: its direction, or that of an
-    AGV on it.
+    """Return a node as JSON data of orders and states.
+
+    `theta` is its own heading, or the heading of an AGV on it.
     """
     position: dict[str, Any] = (
         {"x": n.x, "y": n.y}
@@ -377,11 +391,10 @@ def _action(a: Action) -> dict[str, Any]:
 
 
 class OrderTexts:
-    """The nodes, edges and actions of an order as JSON texts of states, written once
-    for all states. A state lists those that are left.
+    """Nodes, edges and actions of an order as JSON texts, written once for all states.
 
-    A node without a direction gets the direction of its edge: states must have one
-    (§6.10.6).
+    A state lists those that are left. A node without a heading gets the direction of
+    its edge, because states must have one (§6.10.6).
     """
 
     def __init__(self, order: Order) -> None:
@@ -415,8 +428,9 @@ class OrderTexts:
         ]
 
     def actions(self, passed: int) -> str:
-        """The actions when `passed` nodes have been reached: those of these nodes have
-        failed, the others wait.
+        """Return the actions after `passed` nodes have been reached.
+
+        Actions of these nodes have failed, and the others wait.
         """
         return ", ".join(
             failed if k < passed else waits for k, waits, failed in self._actions
@@ -424,7 +438,7 @@ class OrderTexts:
 
     @property
     def size(self) -> int:
-        """Characters of all."""
+        """Number of characters of all texts."""
         return (
             sum(map(len, self.nodes))
             + sum(map(len, self.edges))
@@ -442,19 +456,25 @@ def state_text(
     speed: float,
     errors: Sequence[OrderError] = (),
 ) -> str:
-    """A state message as JSON.
+    """Return a state message as JSON.
 
     Parameters
     ----------
+    vehicle : Vehicle5050
+        Identity of the AGV.
+    number : int
+        Header id.
     order, texts : Order, OrderTexts, optional
-        The order with its texts; both None: the AGV has no order.
+        The order with its texts; both None without an order.
     passed : int
-        Number of the order's nodes that the AGV has reached, from 1: it is on the first
-        node when it gets the order; 0 without an order.
+        Number of the order's nodes that the AGV has reached. It is at least 1, because
+        the AGV is on the first node when it gets the order; 0 without an order.
     pose : (float, float, float)
-        x, y, m, and direction, rad.
+        Position x, y, m, and heading, rad.
     speed : float
-        m/s.
+        Speed, m/s.
+    errors : sequence of OrderError
+        Errors of orders.
     """
     nodes = order.nodes if order is not None else ()
     last = nodes[passed - 1] if nodes and passed else None
@@ -493,6 +513,8 @@ def state_text(
         ", ".join(texts.edges[max(passed - 1, 0) :]) if texts is not None else ""
     )
     actions = texts.actions(passed) if texts is not None else ""
+    # Texts of nodes and edges are joined as they are, because encoding them again for
+    # each state would cost too much.
     return (
         f'{json.dumps(state)[:-1]}, "nodeStates": [{node_states}], "edgeStates": [{edge_states}], '
         f'"actionStates": [{actions}]}}'
@@ -500,7 +522,7 @@ def state_text(
 
 
 def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, Any]:
-    """An order as a master control sends it."""
+    """Return an order message, as a master control sends it."""
     return vehicle.header(number) | {
         "orderId": order.id,
         "orderUpdateId": order.update,

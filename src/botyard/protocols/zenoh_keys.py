@@ -1,7 +1,7 @@
-"""Mapping of ROS 2 to Zenoh by rmw_zenoh: key expressions of topics and services,
-attachments, liveliness tokens of the graph.
+"""Mapping of ROS 2 to Zenoh by rmw_zenoh.
 
-Reference: ros.md §5. The data of a topic is its CDR.
+It covers key expressions of topics and services, attachments, and liveliness tokens of
+the graph. The data of a topic is its CDR. Reference: ros.md §5.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from botyard.protocols.dds.naming import split_name, type_name
 ROUTER: Final = "tcp/localhost:7447"
 """Default endpoint of the router, rmw_zenohd, and of the nodes that connect to it."""
 VOLATILE: Final = "::,10:,:,:,,"
-"""QoS in tokens: reliable, volatile, keep last 10. Only what differs from ROS's
-defaults is written.
+"""QoS in tokens: reliable, volatile, keep last 10.
+
+Only differences from ROS's defaults are written.
 """
 LATCHED: Final = ":1:,1:,:,:,,"
 """QoS in tokens: reliable, transient local, keep last 1."""
 GID: Final = 16
-"""Size of the identifier of an endpoint, bytes."""
+"""Size of an endpoint's identifier, bytes."""
 _ATTACHMENT: Final = struct.Struct(f"<qqB{GID}s")
 
 
 def mangled(name: str) -> str:
-    """A ROS name as one chunk of a key: ``/ann/odom`` → ``%ann%odom``; the root, or
-    nothing, → ``%``.
+    """Return a ROS name as one chunk of a key: ``/ann/odom`` → ``%ann%odom``.
+
+    The root, or an empty name, gives ``%``.
     """
     return name.replace("/", "%") or "%"
 
 
 def data_key(domain: int, name: str, kind: str, digest: str) -> str:
-    """Key expression of a topic or a service.
+    """Return the key expression of a topic or a service.
 
     Parameters
     ----------
@@ -51,8 +53,10 @@ def data_key(domain: int, name: str, kind: str, digest: str) -> str:
 
 
 def attachment(sequence: int, nanoseconds: int, gid: bytes) -> bytes:
-    """Attachment of a message: sequence number, source timestamp, ns, and GID of the
-    sender (16 bytes).
+    """Return the attachment of a message.
+
+    It holds the sequence number, the source timestamp in ns, and the sender's GID of 16
+    bytes.
     """
     return _ATTACHMENT.pack(sequence, nanoseconds, GID, gid)
 
@@ -75,14 +79,14 @@ class Tokens:
     _nodes: dict[str, int] = field(default_factory=dict)
 
     def node(self, name: str) -> str | None:
-        """Token of a node, on its first mention; None: it has one."""
+        """Return the token of a node on its first mention; None afterwards."""
         if name in self._nodes:
             return None
         number = self._nodes[name] = next(self._ids)
         return self._key(name, number, "NN", "")
 
     def forget(self, name: str) -> None:
-        """Forget a node that has gone."""
+        """Forget a node that has left."""
         self._nodes.pop(name, None)
 
     def end(
@@ -94,18 +98,29 @@ class Tokens:
         digest: str,
         qos: str = VOLATILE,
     ) -> str:
-        """Token of an endpoint of a node.
+        """Return the token of an endpoint of a node.
 
         Parameters
         ----------
+        node : str
+            Name of the node.
         sort : str
             ``MP`` publisher, ``MS`` subscription, ``SS`` service server, ``SC`` service
             client.
+        name : str
+            Absolute ROS name.
+        kind : str
+            ROS 2 name of the type.
+        digest : str
+            Hash of the type.
+        qos : str
+            QoS in the form of tokens.
         """
         tail = f"/{mangled(name)}/{type_name(kind)}/{digest or 'TypeHashNotSupported'}/{qos}"
         return self._key(node, next(self._ids), sort, tail)
 
     def _key(self, node: str, number: int, sort: str, tail: str) -> str:
         space, short = split_name(node)
+        # The namespace is its own chunk; "%" stands for the root.
         home = "%" if space == "/" else mangled(space)
         return f"@ros2_lv/{self.domain}/{self.session}/{self._nodes[node]}/{number}/{sort}/%/{home}/{short}{tail}"

@@ -188,7 +188,7 @@ def test_a_request_of_neither_kind_is_refused() -> None:
     wait(network, lambda: stranger.matched)
     stranger.write(CDR + bytes(20), network.now)
     wait(network, lambda: server.refused)
-    assert "names no client" in server.refused[0]
+    assert "without the identity of a client" in server.refused[0]
     assert not server.calls
 
 

@@ -27,13 +27,13 @@ DISTROS: Final = {
     "lyrical": "lyrical",
     "rolling": "lyrical",
 }
-"""Distributions of ROS 2, and the distribution whose types are used for each."""
+"""Known distributions of ROS 2, each with the distribution whose types are used."""
 DEFAULT_DISTRO: Final = "jazzy"
 ROS1_DISTROS: Final = frozenset(["kinetic", "melodic", "noetic"])
-"""Distributions of ROS 1 that ``ROS_DISTRO`` may name: they say nothing of ROS 2."""
+"""Distributions of ROS 1 that ``ROS_DISTRO`` may name; they do not concern ROS 2."""
 LAST_DOMAIN: Final = 232
 PARTICIPANTS: Final = 32
-"""Participants per machine that are probed without multicast (as by rmw_cyclonedds)."""
+"""Participants per machine that are probed without multicast, as in rmw_cyclonedds."""
 _UNSERVED: Final = {
     "ROS_DISCOVERY_SERVER": "a discovery server of Fast DDS",
     "ROS_SUPER_CLIENT": "a discovery server of Fast DDS",
@@ -42,12 +42,13 @@ _UNSERVED: Final = {
     "FASTDDS_DEFAULT_PROFILES_FILE": "a profile of Fast DDS",
     "CYCLONEDDS_URI": "a configuration of Cyclone DDS",
 }
-"""Variables of other implementations, and what they name."""
+"""Variables of other implementations, with the settings that they name."""
 
 
 def distro_of(name: str) -> tuple[str, str]:
-    """The distribution whose types are used for a ``ROS_DISTRO``, and what is to be
-    said of it; empty: nothing.
+    """Return the distribution whose types are used for a ``ROS_DISTRO``, and a warning.
+
+    The warning is empty if there is none.
     """
     known = DISTROS.get(name)
     if known is not None or not name or name in ROS1_DISTROS:
@@ -55,7 +56,7 @@ def distro_of(name: str) -> tuple[str, str]:
     expected = ", ".join(DISTROS)
     return (
         DEFAULT_DISTRO,
-        f'ROS_DISTRO: expected one of {expected}, found "{shown(name)}": {DEFAULT_DISTRO} is assumed',
+        f'ROS_DISTRO: expected one of {expected}, found "{shown(name)}": using {DEFAULT_DISTRO}',
     )
 
 
@@ -85,8 +86,10 @@ class Environment:
 
         Parameters
         ----------
+        variables : mapping of str to str
+            The environment.
         domain : int or None
-            Instead of ``ROS_DOMAIN_ID``.
+            Domain in place of ``ROS_DOMAIN_ID``.
 
         Raises
         ------
@@ -94,6 +97,8 @@ class Environment:
             A variable has an invalid value.
         """
         if domain is None:
+            # The length is limited, so that `int` stays cheap whatever the environment
+            # holds.
             text = variables.get("ROS_DOMAIN_ID", "").strip() or "0"
             if not re.fullmatch("[0-9]{1,9}", text):
                 raise WorldError(
@@ -108,7 +113,7 @@ class Environment:
             )
 
         reach = variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "").strip().upper()
-        # the older variable, which the newer one overrides
+        # The older variable, which the newer one overrides.
         if not reach:
             reach = (
                 "LOCALHOST"
@@ -127,15 +132,17 @@ class Environment:
         return cls(domain, reach, peers)
 
     def announce_to(self, peers: Iterable[str]) -> list[Address]:
-        """Where a participant announces itself.
+        """Return the addresses at which a participant announces itself.
 
         Parameters
         ----------
         peers : iterable of str
-            The static peers' addresses, in numbers.
+            Addresses of the static peers, in numbers.
         """
         if self.reach == "OFF":
             return []
+        # Some systems have no multicast on the loopback interface, so its ports are
+        # probed.
         hosts = [LOOPBACK] if self.reach == "LOCALHOST" else []
         hosts += [host for host in peers if host not in hosts]
         return [
@@ -149,18 +156,18 @@ class Environment:
 
     @staticmethod
     def unserved(variables: Mapping[str, str] = os.environ) -> list[str]:
-        """What the variables ask for and a participant of our own does not do, for
-        people.
+        """Return warnings about settings that botyard's own participant does not
+        support.
         """
         found = [
-            f"{name} names {what}, which is not used"
+            f"{name} names {what}, which is ignored"
             for name, what in _UNSERVED.items()
             if variables.get(name)
         ]
         if variables.get("ROS_SECURITY_ENABLE", "").strip().lower() == "true":
             found.append(
-                "ROS_SECURITY_ENABLE: security enclaves are not supported; only "
-                "programs without security are met"
+                "ROS_SECURITY_ENABLE: security enclaves are not supported; "
+                "only programs without security can connect"
             )
 
         return found

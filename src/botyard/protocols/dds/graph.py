@@ -1,5 +1,6 @@
-"""The ROS graph over DDS: which reader and writer belongs to which node
-(rmw_dds_common), for ``ros2 node list`` and the like.
+"""The ROS graph over DDS: nodes with their readers and writers (rmw_dds_common).
+
+Commands such as ``ros2 node list`` show it.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from botyard.protocols.dds.naming import GRAPH_TYPE, split_name
 from botyard.protocols.ros_messages.types import Types
 
 GID = 16
-"""Bytes of a DDS identifier."""
+"""Size of a DDS identifier, bytes."""
 
 
 class Graph:
-    """Our nodes and their endpoints; one participant carries them all.
+    """Nodes and endpoints of this process; one participant carries them all.
 
     Parameters
     ----------
@@ -30,6 +31,7 @@ class Graph:
         self._types = types
         self._participant = participant
         self._gid = types.two("rmw_dds_common/Gid")
+        # The length of the array in the type: 24 in Humble, 16 later.
         ((_, kind),) = types.fields("rmw_dds_common/Gid")
         self._length = int(kind[1][1])
         self._nodes: dict[str, tuple[dict[bytes, None], dict[bytes, None]]] = {}
@@ -47,7 +49,7 @@ class Graph:
     def remove(
         self, node: str, *, reader: bytes | None = None, writer: bytes | None = None
     ) -> None:
-        """Remove an endpoint; a node without endpoints is removed, too."""
+        """Remove an endpoint; a node without endpoints is also removed."""
         readers, writers = self._nodes.get(node, ({}, {}))
         if reader is not None:
             readers.pop(reader, None)
@@ -60,7 +62,7 @@ class Graph:
         return self._gid(np.frombuffer(gid.ljust(self._length, b"\0"), np.uint8))
 
     def encode(self) -> bytes:
-        """CDR of rmw_dds_common/msg/ParticipantEntitiesInfo."""
+        """Return the CDR of rmw_dds_common/msg/ParticipantEntitiesInfo."""
         t = self._types
         node = t.two("rmw_dds_common/NodeEntitiesInfo")
         nodes = [

@@ -1,5 +1,6 @@
-"""How ROS 2 maps its names, types and user data on DDS (reference ros.md §4; ROS 2
-design: topic and service name mapping).
+"""Mapping of ROS 2's names, types and user data to DDS.
+
+Sources: reference ros.md §4; ROS 2 design, topic and service name mapping.
 """
 
 from __future__ import annotations
@@ -13,45 +14,49 @@ ENCLAVE: Final = b"enclave=/;"
 
 
 def topic_name(name: str) -> str:
-    """``/ann/odom`` → ``rt/ann/odom``."""
+    """Return the DDS topic of a ROS topic: ``/ann/odom`` → ``rt/ann/odom``."""
     return f"rt{name}"
 
 
 def request_topic(name: str) -> str:
-    """Topic of a service's requests: ``/ann/stop`` → ``rq/ann/stopRequest``."""
+    """Return the topic of a service's requests: ``/ann/stop`` → ``rq/ann/stopRequest``."""
     return f"rq{name}Request"
 
 
 def response_topic(name: str) -> str:
-    """Topic of a service's responses: ``/ann/stop`` → ``rr/ann/stopReply``."""
+    """Return the topic of a service's responses: ``/ann/stop`` → ``rr/ann/stopReply``."""
     return f"rr{name}Reply"
 
 
 def type_name(name: str) -> str:
-    """``nav_msgs/msg/Odometry`` → ``nav_msgs::msg::dds_::Odometry_``."""
+    """Return the DDS type: ``nav_msgs/msg/Odometry`` →
+    ``nav_msgs::msg::dds_::Odometry_``.
+    """
     package, kind, short = name.split("/")
     return f"{package}::{kind}::dds_::{short}_"
 
 
 def type_hash_data(digest: str) -> bytes:
-    """User data of a topic's reader or writer: the hash of its type (from Iron on);
-    empty without one.
+    """Return the user data of a topic's reader or writer: the hash of its type.
+
+    Distributions from Iron have it; without a hash the result is empty.
     """
     return f"typehash={digest};".encode() if digest else b""
 
 
 def service_data(identity: bytes) -> bytes:
-    """User data of both ends of a service, by which rmw_cyclonedds pairs them.
+    """Return the user data of a service's endpoints, by which rmw_cyclonedds pairs
+    them.
 
     Parameters
     ----------
     identity : bytes
-        16 bytes of their own.
+        16 bytes that are unique to the service.
     """
     return ("serviceid=" + ".".join(f"{b:x}" for b in identity) + ";").encode()
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Namespace and short name of a node: ``/ann/base`` → ``("/ann", "base")``."""
+    """Return namespace and short name of a node: ``/ann/base`` → ``("/ann", "base")``."""
     space, _, short = name.rpartition("/")
     return space or "/", short

@@ -1,7 +1,7 @@
-"""The header that rmw_cyclonedds puts between the CDR header and the body of a
-service's request and response (reference ros.md §4).
+"""Header of rmw_cyclonedds in service requests and responses (reference ros.md §4).
 
-rmw_fastrtps sends inline QoS instead (`botyard.protocols.dds.services`).
+It is between the CDR header and the body. rmw_fastrtps sends inline QoS instead
+(`botyard.protocols.dds.services`).
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from botyard.errors import PeerError
 
 CDR_HEADER: Final = 4
 HEADER: Final = 16
-"""uint64 of the client, int64 sequence number."""
+"""Size of the header: uint64 of the client, and int64 sequence number."""
 
 
 class Request(NamedTuple):
-    """A request of a client.
+    """Request of a client.
 
     Attributes
     ----------
     body : bytes
-        CDR of the request, with its header.
+        CDR of the request, with its CDR header.
     identity : bytes
         16 bytes that the response must repeat, in the byte order of `body`.
     little : bool
-        Whether that is little-endian.
+        Whether the byte order is little-endian.
     """
 
     body: bytes
@@ -34,16 +34,16 @@ class Request(NamedTuple):
 
 
 def split_request(data: bytes) -> Request:
-    """Split a request into body and header.
+    """Split a request into its body and the header.
 
     Raises
     ------
     PeerError
-        It is too short to have the header.
+        It is too short for the header.
     """
     if len(data) <= CDR_HEADER + HEADER:
         raise PeerError(
-            f"a request of {len(data)} bytes without the header of rmw_cyclonedds_cpp"
+            f"request: expected the header of rmw_cyclonedds_cpp, found {len(data)} bytes"
         )
 
     end = CDR_HEADER + HEADER
@@ -53,14 +53,17 @@ def split_request(data: bytes) -> Request:
 
 
 def join_response(request: Request, body: bytes) -> bytes:
-    """A response's bytes.
+    """Return the bytes of a response.
 
     Parameters
     ----------
+    request : Request
+        The request.
     body : bytes
         CDR of the response, little-endian.
     """
     identity = request.identity
+    # The response is little-endian, so both numbers of the header are reversed.
     if not request.little:
         identity = identity[7::-1] + identity[:7:-1]
     return body[:CDR_HEADER] + identity + body[CDR_HEADER:]

@@ -1,13 +1,13 @@
-"""Services of ROS 2 over RTPS, for clients and servers of both implementations
-(reference rtps.md §12).
+"""Services of ROS 2 over RTPS, for clients and servers of both implementations.
 
-rmw_fastrtps names the client and the request in inline QoS (related sample identity);
-rmw_cyclonedds puts 16 bytes between the CDR header and the body
-(`botyard.protocols.dds.requests`). A response goes to the reader that has asked and to
-no other: a client of one kind would misread the responses of the other kind.
+rmw_fastrtps identifies the client and the request in inline QoS (related sample
+identity). rmw_cyclonedds puts 16 bytes between the CDR header and the body
+(`botyard.protocols.dds.requests`). A response goes only to the reader that sent the
+request: a client of one implementation would misread responses for the other. Source:
+reference rtps.md §12.
 
-What ROS 2 makes of DDS is in this package; `botyard.protocols.rtps` knows nothing of
-ROS.
+This package holds everything that ROS 2 adds to DDS; `botyard.protocols.rtps` has no
+knowledge of ROS.
 """
 
 from __future__ import annotations
@@ -35,30 +35,31 @@ from botyard.protocols.rtps.reader import Sample
 from botyard.protocols.rtps.wire import UNKNOWN_NUMBER, VENDOR_CYCLONE
 
 SERVER_QOS: Final = Qos(depth=1000)
-"""Of both ends of a server: responses for many clients wait in one history."""
+"""Policies of both endpoints of a server: its history holds responses for many clients.
+"""
 CLIENT_QOS: Final = Qos(depth=10)
 MAX_WAITING: Final = 256
-"""Most responses that wait for the reader of their client to be found."""
+"""Limit of the responses that wait until the reader of their client is discovered."""
 MAX_WAITING_BYTES: Final = 8 << 20
-"""Their bytes; a single one may be longer."""
+"""Limit of the bytes of waiting responses; a single one may be longer."""
 RESPONSE_TIMEOUT_S: Final = 1.0
-"""How long they wait, s."""
+"""Time after which a waiting response is dropped, s."""
 MAX_CALLS: Final = 1024
-"""Most calls of a client that are not answered."""
+"""Limit of a client's unanswered calls."""
 _CLIENT_ID: Final = b"clientid="
 
 
 class Call(NamedTuple):
-    """A request of a client.
+    """Request of a client.
 
     Attributes
     ----------
     body : bytes
         CDR with its 4 bytes of encapsulation.
     sample : Sample
-        As it came.
+        The request as received.
     header : Request or None
-        rmw_cyclonedds's header; None: the client is one of rmw_fastrtps.
+        Header of rmw_cyclonedds; None for a client of rmw_fastrtps.
     """
 
     body: bytes
@@ -67,8 +68,9 @@ class Call(NamedTuple):
 
 
 def _names_client(endpoint: EndpointData) -> bytes:
-    """The client's part of user data, by which rmw_cyclonedds pairs a client's ends;
-    empty without one.
+    """Return the client's part of user data; empty without one.
+
+    rmw_cyclonedds pairs a client's endpoints by it.
     """
     _, mark, rest = endpoint.user_data.partition(_CLIENT_ID)
     return mark + rest.partition(b";")[0]
@@ -81,25 +83,26 @@ def _is_cyclone(endpoint: EndpointData | None) -> bool:
 
 
 class ServiceServer:
-    """A service.
+    """Server of a service.
 
     Parameters
     ----------
     participant : Participant
+        The DDS participant.
     name : str
         ROS name.
     request, response : str
         ROS 2 names of the types, such as ``std_srvs/srv/Trigger_Request``.
     take : callable
-        Called with each `Call`; it is answered by `answer`, at once or later.
+        Called with each `Call`; `answer` answers it, at once or later.
     refuse : callable
-        Called with a text when a request cannot be answered.
+        Called with an error text for a request that cannot be answered.
     now : float
-        s.
+        Time, s.
     identity : bytes
-        16 bytes of its own.
+        16 bytes that are unique to the service.
     hashes : tuple of str
-        Hashes of the types, or nothing.
+        Hashes of the types, or empty texts.
     limit : int
         Longest request, bytes.
     """
@@ -143,12 +146,14 @@ class ServiceServer:
         )
 
     def _take(self, sample: Sample) -> None:
-        """A request."""
+        """Process a request."""
         self._forget_late(self._participant.now)
         if sample.related is not None:
+            # Otherwise a client could send responses to a reader of another
+            # participant.
             if sample.related.guid[:12] != sample.writer[:12]:
                 self._refuse(
-                    "a request that names the reader of another participant for its response"
+                    "a request names the reader of another participant for its response"
                 )
                 return
 
@@ -157,7 +162,7 @@ class ServiceServer:
 
         if not _is_cyclone(self.reader.matched.get(sample.writer)):
             self._refuse(
-                "a request that names no client: neither of rmw_fastrtps nor of rmw_cyclonedds"
+                "a request without the identity of a client of rmw_fastrtps or rmw_cyclonedds"
             )
             return
 
@@ -175,10 +180,13 @@ class ServiceServer:
         Parameters
         ----------
         call : Call
+            The call.
         body : bytes
             CDR of the response, little-endian, with its 4 bytes of encapsulation.
+        now : float
+            Time, s.
         """
-        # its reader may not have been found yet
+        # A client may send its first request before its reader is discovered here.
         if not self._send(call, body, now):
             self._forget_late(now)
             self._waiting.append((now + RESPONSE_TIMEOUT_S, call, body))
@@ -193,7 +201,7 @@ class ServiceServer:
             self._waiting.popleft()
 
     def _changed(self) -> None:
-        """Readers of clients have come or gone."""
+        """Send waiting responses after readers of clients have appeared."""
         now = self._participant.now
         waiting, self._waiting = self._waiting, deque(maxlen=MAX_WAITING)
         self._waiting.extend(
@@ -219,9 +227,8 @@ class ServiceServer:
         inline = related_identity(Identity(guid, call.sample.number))
         if writer.write_to(guid, body, now, inline):
             return True
-        if (
-            guid[12:] == bytes(4) or guid == call.sample.writer
-        ):  # it names its writer: its reader is in the same participant
+        # The client names its writer; its reader is in the same participant.
+        if guid[12:] == bytes(4) or guid == call.sample.writer:
             sent = [
                 writer.write_to(reader, body, now, inline)
                 for reader in self._replied(call.sample.writer)
@@ -231,8 +238,10 @@ class ServiceServer:
         return False
 
     def _replied(self, requester: bytes) -> list[bytes]:
-        """Readers of the client whose writer this is: those with the same mark, else
-        all of its participant.
+        """Return the readers of the client that owns a writer.
+
+        They have the same mark in their user data; without a mark, all readers of its
+        participant count.
         """
         endpoint = self._participant.endpoint(requester)
         near = [
@@ -243,7 +252,7 @@ class ServiceServer:
         return [r.guid for r in near]
 
     def close(self, now: float) -> None:
-        """Close both ends."""
+        """Close both endpoints."""
         self._waiting.clear()
         self._participant.remove(self.reader, now)
         self._participant.remove(self.writer, now)
@@ -256,21 +265,23 @@ class _Pending:
 
 
 class ServiceClient:
-    """A client of a service.
+    """Client of a service.
 
     Parameters
     ----------
     participant : Participant
+        The DDS participant.
     name : str
         ROS name.
     request, response : str
         ROS 2 names of the types.
     now : float
-        s.
+        Time, s.
     identity : bytes
-        16 bytes of its own, by which rmw_cyclonedds pairs its ends.
+        16 bytes that are unique to the client; rmw_cyclonedds pairs its endpoints by
+        them.
     changed : callable
-        Called when servers have come or gone.
+        Called when servers have appeared or left.
     limit : int
         Longest response, bytes.
     """
@@ -312,8 +323,10 @@ class ServiceClient:
         self._handle = self.writer.guid[8:]
 
     def server(self) -> EndpointData | None:
-        """The request reader of a server both of whose ends are matched; None: there is
-        none.
+        """Return the request reader of a server with both endpoints matched; None if
+        there is none.
+
+        With only one endpoint matched, the response could get lost.
         """
         there = {guid[:12] for guid in self.reader.matched}
         return next(
@@ -321,14 +334,16 @@ class ServiceClient:
         )
 
     def call(self, body: bytes, now: float, done: Callable[[bytes], None]) -> bool:
-        """Call a server; False: there is none.
+        """Call a server; return whether there is one.
 
         Parameters
         ----------
         body : bytes
             CDR of the request, little-endian, with its 4 bytes of encapsulation.
+        now : float
+            Time, s.
         done : callable
-            Called with the response's CDR; not at all if there is none.
+            Called with the response's CDR; never called without a response.
         """
         server = self.server()
         if server is None:
@@ -341,6 +356,8 @@ class ServiceClient:
                 server.guid, body[:CDR_HEADER] + header + body[CDR_HEADER:], now
             )
         else:
+            # The sequence number is unknown here: a server of rmw_fastrtps takes it
+            # from the sample.
             self.writer.write_to(
                 server.guid,
                 body,
@@ -350,14 +367,18 @@ class ServiceClient:
             key = self.reader.guid, self.writer.number
 
         self._calls[key] = _Pending(done, server.guid)
+        # The oldest call is dropped: a server that never answers must not fill the
+        # memory.
         if len(self._calls) > MAX_CALLS:
             del self._calls[next(iter(self._calls))]
         return True
 
     def _take(self, sample: Sample) -> None:
-        """A response."""
+        """Process a response."""
         body = sample.payload
         if sample.related is not None:
+            # Servers repeat the GUID of the request's reader or of its writer,
+            # depending on their version.
             guid = (
                 self.reader.guid
                 if sample.related.guid == self.writer.guid
@@ -375,12 +396,13 @@ class ServiceClient:
             return
 
         pending = self._calls.get(key)
+        # A response counts only from the participant that was called.
         if pending is not None and pending.server[:12] == sample.writer[:12]:
             del self._calls[key]
             pending.done(body)
 
     def close(self, now: float) -> None:
-        """Close both ends; calls that are not answered are forgotten."""
+        """Close both endpoints; unanswered calls are dropped."""
         self._calls.clear()
         self._participant.remove(self.reader, now)
         self._participant.remove(self.writer, now)

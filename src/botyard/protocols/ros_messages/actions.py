@@ -1,8 +1,7 @@
-"""The server side of a ROS 2 action: three services and two topics, for any transport
-that has services and topics.
+"""Server side of a ROS 2 action: three services and two topics, for any transport.
 
-States and endpoints: https://design.ros2.org/articles/actions.html; messages:
-action_msgs. Time is an argument, nothing waits.
+Time is an argument, and no call blocks. States and endpoints:
+https://design.ros2.org/articles/actions.html; messages: action_msgs.
 """
 
 from __future__ import annotations
@@ -24,17 +23,20 @@ from botyard.protocols.ros_messages.robot import Service, Topic
 from botyard.protocols.ros_messages.types import Types, action_name
 
 RESULT_TIMEOUT_S: Final = 900.0
-"""A result is kept for so long after the goal has ended, s of wall time (rcl: 15
-minutes until Iron, then 10 s).
+"""Time for which the result of an ended goal is kept, s of wall time.
+
+rcl keeps it for 15 minutes until Iron, and then for 10 s.
 """
 MAX_ACTIVE_GOALS: Final = 10
-"""Goals of a server that are under way; further ones are rejected."""
+"""Limit of a server's unfinished goals; further ones are rejected."""
 MAX_GOALS: Final = 100
-"""Goals that a server keeps, with those that have ended; the oldest of these goes
+"""Limit of a server's goals, including ended ones, of which the oldest is dropped
 first.
 """
 MAX_RESULT_REQUESTS: Final = 10
-"""Requests that wait for the result of one goal; further ones are not answered."""
+"""Limit of the waiting requests for the result of one goal; further ones are
+unanswered.
+"""
 UUID_BYTES: Final = 16
 _NO_UUID: Final = bytes(UUID_BYTES)
 _NO_STAMP: Final = Stamp(0, 0)
@@ -63,14 +65,14 @@ class CancelCode(IntEnum):
 
 
 class Goal:
-    """A goal that was accepted; made by `ActionServer`.
+    """Accepted goal; made by `ActionServer`.
 
     Attributes
     ----------
     identifier : bytes
-        Its UUID.
+        UUID.
     stamp : Stamp
-        When it was accepted.
+        Time of its acceptance.
     request : object
         The goal's message.
     status : Status
@@ -96,17 +98,18 @@ class Goal:
 
     @property
     def is_canceling(self) -> bool:
-        """Whether a client wants it to end."""
+        """Whether a client has asked to cancel it."""
         return self.status is Status.CANCELING
 
     def feedback(self, **fields: Any) -> None:
-        """Publish feedback; of a goal that has ended there is none."""
+        """Publish feedback; ignored after the goal has ended."""
         if self.is_active:
             self._server.publish_feedback(self, fields)
 
     def end(self, status: Status, **fields: Any) -> None:
-        """End it: succeeded, aborted or canceled, with a result. Only the first call
-        counts.
+        """End the goal as succeeded, aborted or canceled, with a result.
+
+        Only the first call counts.
         """
         if self.is_active:
             self._result = fields
@@ -114,31 +117,30 @@ class Goal:
 
 
 class ActionServer:
-    """An action that clients of ROS 2 may call.
+    """Action that ROS 2 clients can call.
 
     Parameters
     ----------
     name : str
-        Absolute name, ``/botyard/simulate_steps``.
+        Absolute name, for example ``/botyard/simulate_steps``.
     type_name : str
-        ``simulation_interfaces/SimulateSteps``.
+        Type, for example ``simulation_interfaces/SimulateSteps``.
     types : Types
         Message types.
     execute : callable
-        Begins to work on a goal, and returns; it, or what it has begun, calls
-        `Goal.end`.
+        Starts to work on a goal, and returns; the work calls `Goal.end` at its end.
     stamp : callable
         Returns the present ROS time.
     clock : callable
-        Wall time, s.
+        Returns the wall time, s.
     defer : callable
-        Calls a function soon, when the present request has been answered.
+        Calls a function soon, after the present request has been answered.
     about : str
         One line of description.
     operation : type, optional
-        Its operation of the control surface.
+        Operation of the control surface.
     unbegun : callable, optional
-        Returns the fields of the result of a goal that was cancelled before it began.
+        Returns the fields of the result of a goal that was cancelled before it started.
     """
 
     def __init__(
@@ -172,25 +174,25 @@ class ActionServer:
                 "cancel_goal",
                 "action_msgs/CancelGoal",
                 self._cancel_goal,
-                "end goals of it early",
+                "cancel its goals",
             ),
             (
                 "get_result",
                 f"{kind}_GetResult",
                 self._get_result,
-                "its result, when there is one",
+                "result of a goal, after its end",
             ),
         )
         self.services = [
             Service(prefix + end, sort, act, text, only="cdr", operation=operation)
             for end, sort, act, text in serving
         ]
-        """``send_goal``, ``cancel_goal``, ``get_result``."""
+        """Services ``send_goal``, ``cancel_goal`` and ``get_result``."""
         self._feedback = Topic(
             f"{prefix}feedback",
             f"{kind}_FeedbackMessage",
             lambda _: self._said.popleft() if self._said else None,
-            "how far its goals are",
+            "progress of its goals",
             only="cdr",
         )
         self._status = Topic(
@@ -203,11 +205,11 @@ class ActionServer:
             only="cdr",
         )
         self.topics = [self._feedback, self._status]
-        """``feedback``, ``status``."""
+        """Topics ``feedback`` and ``status``."""
 
     @property
     def goals(self) -> list[Goal]:
-        """Goals that are kept, in the order of acceptance."""
+        """Kept goals, in the order of acceptance."""
         return list(self._goals.values())
 
     # -- requests
@@ -219,6 +221,7 @@ class ActionServer:
         if accepted:
             goal = self._goals[identifier] = Goal(self, identifier, stamp, request.goal)
             self._changed()
+            # The client must get the acceptance before the first feedback.
             self._defer(lambda: self._begin(goal))
 
         return self._made(
@@ -228,8 +231,9 @@ class ActionServer:
         )
 
     def _has_room(self, identifier: bytes) -> bool:
-        """Whether another goal may come, which makes room for it."""
+        """Return whether another goal fits, and make room for it."""
         self.expire()
+        # rcl has no goal without an id, and ids are unique.
         if identifier == _NO_UUID or identifier in self._goals:
             return False
         if sum(goal.is_active for goal in self._goals.values()) >= MAX_ACTIVE_GOALS:
@@ -259,8 +263,9 @@ class ActionServer:
             )
 
     def _cancel_goal(self, request: Any) -> Any:
-        """Cancel one goal, all of them, or those accepted up to a time: as the
-        identifier and the stamp say (action_msgs/CancelGoal).
+        """Cancel one goal, all goals, or goals accepted up to a time.
+
+        The identifier and the stamp of the request say which (action_msgs/CancelGoal).
         """
         self.expire()
         wanted = _identifier(request.goal_info.goal_id)
@@ -280,8 +285,9 @@ class ActionServer:
         if chosen:
             self._changed()
         code = (
+            # As in rcl: no error if a request for several goals finds none left.
             CancelCode.NONE
-        )  # of several goals that were asked for, also none may be left: as in rcl
+        )
         if not chosen and wanted != _NO_UUID and until == _NO_STAMP:
             code = (
                 CancelCode.UNKNOWN_GOAL_ID
@@ -302,7 +308,7 @@ class ActionServer:
             return self._result(goal)
         if len(goal._waiting) >= MAX_RESULT_REQUESTS:
             raise PeerError(
-                f"more than {MAX_RESULT_REQUESTS} requests wait for one result"
+                f"expected at most {MAX_RESULT_REQUESTS} waiting requests for one result"
             )
 
         answer: Future[Any] = Future()
@@ -323,10 +329,9 @@ class ActionServer:
     # -- what happens to goals
 
     def publish_feedback(self, goal: Goal, fields: dict[str, Any]) -> None:
-        """Publish feedback of a goal now; nothing is kept for those who subscribe
-        later.
-        """
+        """Publish feedback of a goal now; late subscribers do not get it."""
         feedback = self._made(f"{self._kind}_Feedback", **fields)
+        # `publish` calls `make` of the topic, which takes the message from this queue.
         self._said.append(
             self._made(
                 f"{self._kind}_FeedbackMessage",
@@ -338,7 +343,7 @@ class ActionServer:
         self._said.clear()
 
     def end(self, goal: Goal, status: Status) -> None:
-        """A goal has ended: who waits for its result gets it."""
+        """End a goal and send its result to the clients that wait for it."""
         goal.status = status
         goal._ended = self._clock()
         self._changed()
@@ -347,7 +352,7 @@ class ActionServer:
             answer.set_result(self._result(goal))
 
     def expire(self) -> None:
-        """Forget goals that ended `RESULT_TIMEOUT_S` ago."""
+        """Drop goals that ended `RESULT_TIMEOUT_S` ago."""
         latest = self._clock() - RESULT_TIMEOUT_S
         gone = [
             key
@@ -393,7 +398,7 @@ class ActionServer:
 
 
 def _identifier(message: Any) -> bytes:
-    """Bytes of a unique_identifier_msgs/UUID."""
+    """Return the bytes of a unique_identifier_msgs/UUID."""
     return bytes(message.uuid)
 
 

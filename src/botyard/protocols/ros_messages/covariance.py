@@ -1,13 +1,13 @@
-"""Covariances of odometry that follow its error model: how far the pose may be off,
-after the way that a robot has come.
+"""Covariances of odometry that follow its error model: the uncertainty of the pose.
 
-Odometry adds up displacements of which each axis errs by a factor 1 + ε
-(pioneer-protocol §11.4). With Δ the displacement of a step in the frame of odometry,
-the error of the pose is carried on by F = [[1, 0, −Δy], [0, 1, Δx], [0, 0, 1]], and
-grows by G ε, where the columns of G are the displacements along each axis. Errors that
-are drawn anew in every step add their variances, P ← F P Fᵀ + G E Gᵀ with E the mean
-squares of ε; those that stay add up themselves, J ← F J + G, and give J E Jᵀ (R.
-Siegwart, *Autonomous Mobile Robots*, §5.2.4).
+Odometry adds up displacements, of which each axis errs by a factor 1 + ε
+(pioneer-protocol §11.4). Let Δ be the displacement of a step in the frame of odometry.
+The error of the pose is propagated by F = [[1, 0, −Δy], [0, 1, Δx], [0, 0, 1]], and
+grows by G ε, where the columns of G are the displacements along each axis.
+
+Errors that are drawn again in every step add their variances: P ← F P Fᵀ + G E Gᵀ, with
+E the mean squares of ε. Constant errors add up themselves: J ← F J + G, and give J E
+Jᵀ. Source: R. Siegwart, *Autonomous Mobile Robots*, §5.2.4.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from botyard.numerics import elementwise
 F8 = NDArray[np.float64]
 
 MIN_VARIANCE: Final = 1e-6
-"""Added on the diagonal, m² and rad² (and per s²): filters cannot use a matrix without
-an inverse. Also that of height, roll and pitch.
+"""Value that is added on the diagonal, m² and rad² (and per s²).
+
+Filters cannot use a singular matrix. It is also the variance of height, roll and pitch.
 """
 _XX, _XY, _YY, _XT, _YT, _TT = range(6)
 _PLACES: Final = {
@@ -35,17 +36,16 @@ _PLACES: Final = {
     _YT: (11, 31),
     _TT: (35,),
 }
-"""Where x, y and yaw are in a 6×6 matrix of a message, by rows."""
+"""Indices of x, y and yaw in the 6×6 matrix of a message, by rows."""
 SIZE: Final = 36 * 8
-"""Bytes of a covariance in a message."""
+"""Size of a covariance in a message, bytes."""
 
 
 class OdometryCovariance:
-    """Covariances of the odometry of robots: of poses, and of velocities. Both begin
-    anew when a robot's odometry is set.
+    """Covariances of the odometry of robots: of poses, and of velocities.
 
-    Velocities are those of the robots, without an error; their covariance is that of
-    wheels which err as the displacements do.
+    They restart when a robot's odometry is set. Velocities in odometry are the true
+    ones. Their covariance assumes wheels that err like the displacements.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class OdometryCovariance:
         self._places: dict[str, int] = {}
         self._fleet: Fleet | None = None
         self._drawn = np.zeros((6, 0))
-        """P of each robot: the six numbers that a symmetric matrix has."""
+        """P of each robot: the six numbers of a symmetric matrix."""
         self._kept = np.zeros((3, 3, 0))
         """J of each robot."""
         self._odom, self._path, self._frame = (
@@ -64,7 +64,7 @@ class OdometryCovariance:
         self._made: tuple[bytes, bytes] | None = None
 
     def add(self, fleet: Fleet, robot: str) -> None:
-        """A robot is there, with odometry that is exact."""
+        """Add a robot, whose odometry is exact at first."""
         self._fleet = fleet
         self._places[robot] = len(self._robots)
         self._robots.append(robot)
@@ -73,12 +73,13 @@ class OdometryCovariance:
         self._odom = np.concatenate([self._odom, np.zeros((1, 3))])
         self._path = np.concatenate([self._path, np.zeros((1, 2))])
         self._frame = np.concatenate(
+            # NaN differs from every frame, so the first step resets this robot.
             [self._frame, np.full((1, 3), np.nan)]
-        )  # the first step finds it set
+        )
         self._made = None
 
     def remove(self, robot: str) -> None:
-        """A robot was removed."""
+        """Remove a robot."""
         at = self._places.pop(robot)
         self._robots.pop(at)
         self._places = {name: i for i, name in enumerate(self._robots)}
@@ -92,7 +93,7 @@ class OdometryCovariance:
         self._made = None
 
     def advance(self) -> None:
-        """Call after each step."""
+        """Update all covariances; called after each step."""
         self._made = None
         if self._fleet is None or not self._robots:
             return
@@ -100,6 +101,7 @@ class OdometryCovariance:
         state = self._fleet.state
         odom, path, frame = state.odom[rows], state.path[rows], state.odom_frame[rows]
         is_set = (frame != self._frame).any(axis=1)
+        # Odometry that was set is exact.
         self._drawn[:, is_set] = 0.0
         self._kept[:, :, is_set] = 0.0
         dx, dy = np.where(is_set, 0.0, (odom - self._odom)[:, :2].T)
@@ -124,7 +126,8 @@ class OdometryCovariance:
             s * forward,
             -s * left,
             c * left,
-        )  # columns of G; the third is (0, 0, turn)
+            # Columns of G; the third is (0, 0, turn).
+        )
         p = self._drawn
         xx, xy, yy, xt, yt, tt = p.copy()
         p[_XX] = xx - 2.0 * dy * xt + dy * dy * tt + along * fx * fx + across * lx * lx
@@ -135,6 +138,7 @@ class OdometryCovariance:
         p[_XT] = xt - dy * tt
         p[_YT] = yt + dx * tt
         p[_TT] = tt + about * turn * turn
+        # J ← F J + G, in place; row 2 is the yaw, which F leaves unchanged.
         j = self._kept
         j[0] -= dy * j[2]
         j[1] += dx * j[2]
@@ -145,8 +149,9 @@ class OdometryCovariance:
         j[2, 2] += turn
 
     def of(self, robot: str) -> tuple[bytes, bytes]:
-        """Covariances of pose and velocity as they stand in a message: 36 float64 by
-        rows, `SIZE` bytes each.
+        """Return the covariances of pose and velocity as they are in a message.
+
+        Each has 36 float64 by rows, `SIZE` bytes.
         """
         poses, velocities = self._made or self._make()
         at = SIZE * self._places[robot]

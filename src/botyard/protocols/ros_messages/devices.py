@@ -1,5 +1,6 @@
-"""ROS topics and frames of devices, as declared by their kinds
-(`botyard.model.rosmessages`).
+"""ROS topics and frames of devices, as declared by their kinds.
+
+See `botyard.model.rosmessages`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from botyard.protocols.ros_messages.types import Types
 
 
 class Shown(NamedTuple):
-    """A topic of a device."""
+    """Topic of a device."""
 
     reader: DeviceReader
     ros: RosMessage[Any, Any]
@@ -28,7 +29,7 @@ class Shown(NamedTuple):
 
 
 def placed_devices(port: RobotPort) -> Iterator[tuple[DeviceReader, Place]]:
-    """The devices of a robot, each with its place among those of its kind."""
+    """Yield the devices of a robot, each with its number among the devices of its kind."""
     readers = port.devices
     return zip(
         readers.values(),
@@ -38,7 +39,7 @@ def placed_devices(port: RobotPort) -> Iterator[tuple[DeviceReader, Place]]:
 
 
 def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
-    """The device topics of a robot that a name profile has."""
+    """Yield the device topics of a robot that its name profile includes."""
     for reader, place in placed_devices(port):
         for ros in reader.kind.ros_messages:
             if names.profile.name in ros.profiles:
@@ -46,13 +47,15 @@ def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
 
 
 def period_of(one: Shown, scan_rate: float | None) -> float:
-    """Least simulated time between two messages, s; 0: one in every step.
+    """Return the shortest simulated time between two messages, s; 0 for every step.
 
     Parameters
     ----------
+    one : Shown
+        The topic.
     scan_rate : float or None
-        Rate of devices with beams, Hz, instead of that of their description
-        (``update_rate``); 0: in every step.
+        Rate of devices with beams, Hz, in place of the rate in their description
+        (``update_rate``); 0 for every step.
     """
     rate = getattr(one.reader.spec, "update_rate", 0.0)
     if scan_rate is not None and one.reader.kind.beams is not None:
@@ -61,13 +64,15 @@ def period_of(one: Shown, scan_rate: float | None) -> float:
 
 
 def measurement_period(spec: object) -> float:
-    """Simulated time between two measurements of a device, s; 0: a step."""
+    """Return the simulated time between two measurements of a device, s; 0 for every
+    step.
+    """
     rate = getattr(spec, "measurement_rate", 0.0)
     return 1.0 / rate if rate > 0.0 else 0.0
 
 
 def frame_of(one: Shown, names: Names) -> str:
-    """Frame id of its messages; empty: none."""
+    """Return the frame id of the messages; empty without a frame."""
     if one.ros.frame is None:
         return ""
     return names.frame_id(
@@ -83,8 +88,9 @@ def device_message(
     frame: str,
     period: float = 0.0,
 ) -> Any:
-    """The message of the present reading, or None; a header is filled in. `period`:
-    time between two messages, s; 0: a step.
+    """Return the message of the present reading, or None; a header is filled in.
+
+    `period` is the time between two messages, s; 0 for a step.
     """
     values = one.ros.fields(one.reader.spec, one.reader.read())
     if values is None:
@@ -93,12 +99,13 @@ def device_message(
     if types.has_header(one.ros.type_name):
         fields.setdefault("header", messages.header(stamp, frame))
     if "scan_time" in fields:
+        # A device's own time may be shorter than the time between its messages.
         fields["scan_time"] = max(fields["scan_time"], period)
     return types.made(one.ros.type_name, fields)
 
 
 def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transform]:
-    """Transforms base_link → frames of devices."""
+    """Return the transforms base_link → frames of devices."""
     found: dict[str, Transform] = {}
     for reader, place in placed_devices(port):
         for frame in frames_of(reader.kind, place, names.profile.name):
@@ -111,8 +118,9 @@ def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transfor
 
 
 def learn_types(port: RobotPort, types: Types) -> dict[str, str]:
-    """Register the message types of a robot's devices; returns the devices that cannot
-    be shown, with the reason.
+    """Register the message types of a robot's devices.
+
+    Returns the devices that cannot be shown, each with the reason.
     """
     problems = {}
     for reader, place in placed_devices(port):
@@ -142,15 +150,16 @@ def _learn(ros: RosMessage[Any, Any], place: Place, types: Types) -> None:
 
 
 class Encoders:
-    """Makes the fast encoders of a robot's topics, and shares what several of them
-    need.
+    """Creates the fast encoders of a robot's topics.
+
+    Several topics share the data that they need.
 
     Parameters
     ----------
     fleet : Fleet
         All robots.
     types, messages : Types, Messages
-        Make the templates.
+        Message types and factory, for the templates.
     data : StepData
         Data of a step that the messages of all robots share.
     """
@@ -167,7 +176,7 @@ class Encoders:
         self._clouds: dict[tuple[str, EndPoints], Cloud] = {}
 
     def close(self) -> None:
-        """The robot was removed."""
+        """Release the encoders of a removed robot."""
         for cloud in self._clouds.values():
             self._data.remove(cloud)
         self._clouds.clear()
@@ -175,8 +184,9 @@ class Encoders:
     def of(
         self, one: Shown, make: Callable[[Stamp], Any]
     ) -> Callable[[str, Stamp], bytes] | None:
-        """The encoder of a topic, given what makes its message as an object; None:
-        there is none.
+        """Return the encoder of a topic; None if there is no fast one.
+
+        `make` makes the topic's message as an object.
         """
         beams = one.ros.beams
         if beams is None or one.reader.kind.beams is None:
@@ -190,7 +200,10 @@ class Encoders:
     def _scan(
         self, one: Shown, beams: ScanArrays, make: Callable[[Stamp], Any]
     ) -> Callable[[str, Stamp], bytes]:
-        """The template is rebuilt when the configuration of the beams changes."""
+        """Return the encoder of a scan.
+
+        Its template is rebuilt when the configuration of the beams changes.
+        """
         fleet, data, key, is_open = (
             self._fleet,
             self._data,
@@ -204,7 +217,8 @@ class Encoders:
             nonlocal template, of_layout
             layout, spans = data.measured(fleet)
             span = spans.get(key)
-            # not measured in this step, or rounded
+            # Not measured in this step, or rounded: the arrays do not hold the values
+            # to send.
             if span is None:
                 return self._slow(wire, make(stamp), one.ros.type_name)
             if template is None or layout != of_layout:
@@ -231,7 +245,8 @@ class Encoders:
         def quick(wire: str, stamp: Stamp) -> bytes:
             nonlocal template
             points = data.cloud(fleet, cloud)
-            # not measured in this step, or rounded
+            # Not measured in this step, or rounded: the arrays do not hold the values
+            # to send.
             if points is None:
                 return self._slow(wire, make(stamp), one.ros.type_name)
             if template is None:
@@ -241,7 +256,7 @@ class Encoders:
         return quick
 
     def _slow(self, wire: str, message: Any, type_name: str) -> bytes:
-        # the message was measured only now
+        # Making the message measured the sensor, so cached readings are stale.
         self._data.forget_readings()
         encode = self._types.encode_ros1 if wire == "ros1" else self._types.encode_cdr
         return encode(message, type_name)

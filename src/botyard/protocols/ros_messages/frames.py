@@ -1,9 +1,9 @@
-"""Transforms of robots that change with every step, for all robots at once: odometry,
-wheels, paddles of a gripper, and localization.
+"""Transforms of robots that change with every step, for all robots at once.
 
-REP-105: map → odom → base_link; REP-120: base_footprint between odom and base_link.
-What moves by joints is sent too, so that nobody has to start a robot_state_publisher to
-see a robot.
+They are odometry, wheels, paddles of a gripper, and localization: map → odom →
+base_link (REP-105), with base_footprint between odom and base_link (REP-120).
+Transforms of joints are included, so that no robot_state_publisher is needed to show a
+robot.
 """
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ F8 = NDArray[np.float64]
 
 _NUMBERS: Final = 7
 _SIZE: Final = _NUMBERS * 8
-"""Bytes of a transform: translation and quaternion."""
+"""Size of a transform, bytes: translation and quaternion."""
 MAP: Final = "map"
-"""The frame of the world in ROS (REP-105)."""
+"""Frame of the world in ROS (REP-105)."""
 
 
 class MovingFrames:
-    """The transforms of one robot that change; made for a robot that `StepFrames`
-    knows.
+    """Changing transforms of one robot, which must be added to `StepFrames`.
 
     Attributes
     ----------
     pairs : list of (str, str)
-        Parent and child of each.
+        Parent and child of each transform.
     offset : Pose
-        What the localization errs by: composed with a true pose it gives the one that
-        is believed. Set by ``initialpose``.
+        Error of the localization: composed with a true pose it gives the estimated one.
+        ``initialpose`` sets it.
     """
 
     def __init__(self, port: RobotPort, names: Names, is_localized: bool) -> None:
@@ -62,7 +61,7 @@ class MovingFrames:
             self.pairs.append((MAP, frame("odom")))
 
     def set_pose(self, pose: Pose) -> None:
-        """Believe that the robot is at a pose of the map."""
+        """Set the estimated pose in the map."""
         self.offset = compose(pose, inverse(self._truth))
 
     @property
@@ -72,19 +71,18 @@ class MovingFrames:
 
     @property
     def pose(self) -> Pose:
-        """Where the robot believes that it is, in the map."""
+        """Estimated pose in the map."""
         return compose(self.offset, self._truth)
 
 
 class StepFrames:
-    """Numbers of the transforms of all robots, computed once in each step for all that
-    read them.
+    """Numbers of the transforms of all robots, computed once in each step.
 
     Parameters
     ----------
     is_localized : bool
-        map → odom is among them, such that map → base_link is the true pose (composed
-        with `MovingFrames.offset`).
+        Whether map → odom is included. It makes map → base_link the true pose, composed
+        with `MovingFrames.offset`.
     """
 
     def __init__(self, is_localized: bool = False) -> None:
@@ -93,29 +91,30 @@ class StepFrames:
         self._made: dict[MovingFrames, list[memoryview]] | None = None
 
     def add(self, robot: MovingFrames) -> None:
-        """A robot is there."""
+        """Add a robot."""
         self._robots.append(robot)
         self._made = None
 
     def remove(self, robot: MovingFrames) -> None:
-        """A robot was removed."""
+        """Remove a robot."""
         self._robots.remove(robot)
         self._made = None
 
     def forget(self) -> None:
-        """The state has changed."""
+        """Invalidate the numbers after a change of state."""
         self._made = None
 
     def values(self, robot: MovingFrames) -> Sequence[memoryview]:
-        """The numbers of its transforms, seven float64 each, in the order of
-        `MovingFrames.pairs`.
+        """Return the numbers of a robot's transforms, seven float64 each.
+
+        The order is the order of `MovingFrames.pairs`.
         """
         if self._made is None:
             self._made = self._make()
         return self._made[robot]
 
     def placed(self, robot: MovingFrames) -> list[Placed]:
-        """The same as objects."""
+        """Return the transforms of a robot as objects."""
         numbers = (tuple(v.cast("d").tolist()) for v in self.values(robot))
         return [
             Placed(*pair, values)
@@ -134,6 +133,8 @@ class StepFrames:
         half_track, radius = np.array([r.shape for r in robots]).T
         columns = [planar(odom)]
         left, right = wheel_speeds(path[:, 0], path[:, 1], half_track)
+        # Computed for all robots, with or without wheels: one array costs less than a
+        # selection.
         columns += [
             _rolled(half_track, radius, left / radius),
             _rolled(-half_track, radius, right / radius),
@@ -144,8 +145,9 @@ class StepFrames:
         return {robot: self._of(robot, i, numbers) for i, robot in enumerate(robots)}
 
     def _corrections(self, odom: F8, truth: F8) -> F8:
-        """Map → odom: the pose that is believed, composed with the inverse of that by
-        odometry; (n, 3), m and rad.
+        """Return map → odom of all robots, (n, 3), m and rad.
+
+        It is the estimated pose, composed with the inverse of the pose by odometry.
         """
         believed = _composed(
             np.array([r.offset for r in self._robots], np.float64), truth
@@ -165,6 +167,7 @@ class StepFrames:
             found += [numbers[1][place], numbers[2][place]]
         gripper = robot.port.gripper
         if robot.paddles and gripper is not None:
+            # Grippers are few, so their numbers are computed one by one.
             for joint, position in zip(
                 robot.paddles, gripper.positions[:2], strict=True
             ):
@@ -183,7 +186,7 @@ class StepFrames:
 
 
 def _composed(a: F8, b: F8) -> F8:
-    """Poses b in frames a, (n, 3) each."""
+    """Return poses b in frames a, (n, 3) each."""
     c, s = elementwise.cosine_sine(a[:, 2])
     return np.column_stack(
         [
@@ -195,7 +198,7 @@ def _composed(a: F8, b: F8) -> F8:
 
 
 def planar(poses: F8) -> F8:
-    """Translations and quaternions of poses, (n, 3): (n, 7)."""
+    """Return translations and quaternions, (n, 7), of poses, (n, 3)."""
     made = np.zeros((len(poses), _NUMBERS))
     made[:, :2] = poses[:, :2]
     made[:, 6], made[:, 5] = elementwise.cosine_sine(poses[:, 2] / 2.0)
@@ -203,7 +206,10 @@ def planar(poses: F8) -> F8:
 
 
 def _rolled(y: F8, z: F8, angle: F8) -> F8:
-    """The same of wheels at y and z, m, that are turned about the y axis, rad."""
+    """Return translations and quaternions, (n, 7), of turned wheels.
+
+    Wheels are at y and z, m, and turned about the y axis by `angle`, rad.
+    """
     made = np.zeros((len(angle), _NUMBERS))
     made[:, 1], made[:, 2] = y, z
     made[:, 6], made[:, 4] = elementwise.cosine_sine(angle / 2.0)

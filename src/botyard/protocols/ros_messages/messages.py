@@ -1,5 +1,6 @@
-"""Conversion of states and readings to ROS messages: units and axes of REP-103, frames
-of REP-105.
+"""Conversion of states and readings to ROS messages.
+
+Units and axes follow REP-103, frames REP-105.
 """
 
 from __future__ import annotations
@@ -29,43 +30,45 @@ def _diagonal(*values: float) -> NDArray[np.float64]:
 
 NO_COVARIANCE: Final = np.zeros(36)
 ODOMETRY_COVARIANCE: Final = _diagonal(1e-3, 1e-3, 1e6, 1e6, 1e6, 1e3)
-"""Covariance of odometry's poses and velocities: x and y are measured; z, roll and
-pitch are not (values of the p2os driver).
+"""Covariance of odometry's poses and velocities (values of the p2os driver).
+
+x and y are measured; z, roll and pitch are not.
 """
 TRUTH_COVARIANCE: Final = _diagonal(1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
 
 
 class Stamp(NamedTuple):
-    """A time: whole seconds and nanoseconds."""
+    """Time in whole seconds and nanoseconds."""
 
     sec: int
     nanosec: int
 
     @classmethod
     def of(cls, time: Any) -> Stamp:
-        """Of a builtin_interfaces/Time, or ROS 1's time."""
+        """Return the stamp of a builtin_interfaces/Time, or of ROS 1's time."""
         return cls(int(time.sec), int(time.nanosec))
 
     @classmethod
     def of_us(cls, microseconds: int) -> Stamp:
-        """Of a count of microseconds."""
+        """Return the stamp of a number of microseconds."""
         sec, rest = divmod(microseconds, 1_000_000)
         return cls(sec, rest * 1000)
 
     def before_us(self, microseconds: int) -> Stamp:
-        """The time so long before; not before 0."""
+        """Return the time this many microseconds before, at least 0."""
         whole = max(0, self.sec * 1_000_000_000 + self.nanosec - microseconds * 1000)
         return Stamp(*divmod(whole, 1_000_000_000))
 
     @classmethod
     def of_seconds(cls, seconds: float) -> Stamp:
-        """Of seconds since the epoch."""
+        """Return the stamp of seconds since the epoch."""
         sec = math.floor(seconds)
+        # Rounding may give 1e9 ns, which is not valid.
         return cls(sec, min(999_999_999, int((seconds - sec) * 1e9)))
 
 
 class Transform(NamedTuple):
-    """The pose of a child frame in its parent, m and rad, and its height, m."""
+    """Pose of a child frame in its parent, m and rad, and its height, m."""
 
     parent: str
     child: str
@@ -80,7 +83,7 @@ class Transform(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A transform by its numbers: translation and quaternion, as `Transform.values`."""
+    """Transform by its numbers: translation and quaternion, as in `Transform.values`."""
 
     parent: str
     child: str
@@ -88,13 +91,14 @@ class Placed(NamedTuple):
 
 
 def yaw_of(turn: Any) -> float:
-    """Yaw of a geometry_msgs/Quaternion, rad; roll and pitch are ignored."""
+    """Return the yaw of a geometry_msgs/Quaternion, rad; roll and pitch are ignored."""
     return yaw_of_quaternion(turn.x, turn.y, turn.z, turn.w)
 
 
 class Messages:
-    """Factory of messages of the ROS 1 classes, which every transport can encode; see
-    `Types`.
+    """Factory of messages of the ROS 1 classes, which every transport can encode.
+
+    See `Types`.
     """
 
     def __init__(self, types: Types) -> None:
@@ -122,11 +126,12 @@ class Messages:
         )
         self._tf = t("tf2_msgs/TFMessage")
         field = t("sensor_msgs/PointField")
+        # Type 7 is FLOAT32 (sensor_msgs/PointField).
         self._xyz = [field(name, 4 * i, 7, 1) for i, name in enumerate("xyz")]
         self._types = t
 
     def header(self, stamp: Stamp, frame: str) -> Any:
-        """std_msgs/Header; ROS 1 numbers messages where they are published."""
+        """Return a std_msgs/Header; ROS 1 numbers messages where they are published."""
         return self._header_type(0, self._time(*stamp), frame)
 
     def _turn(self, yaw: float) -> Any:
@@ -134,15 +139,15 @@ class Messages:
         return self._quaternion(0.0, 0.0, z, w)
 
     def pose(self, pose: Pose) -> Any:
-        """geometry_msgs/Pose."""
+        """Return a geometry_msgs/Pose."""
         return self._pose(self._point(pose.x, pose.y, 0.0), self._turn(pose.th))
 
     def vector(self, x: float, y: float, z: float = 0.0) -> Any:
-        """geometry_msgs/Vector3."""
+        """Return a geometry_msgs/Vector3."""
         return self._vector(x, y, z)
 
     def twist(self, twist: Twist) -> Any:
-        """geometry_msgs/Twist."""
+        """Return a geometry_msgs/Twist."""
         return self._twist(
             self._vector(twist.vx, twist.vy, 0.0), self._vector(0.0, 0.0, twist.w)
         )
@@ -156,8 +161,9 @@ class Messages:
         child: str,
         covariances: Covariances,
     ) -> Any:
-        """nav_msgs/Odometry: a pose in `frame`, a velocity in `child`, and the
-        covariances of both.
+        """Return a nav_msgs/Odometry.
+
+        It has a pose in `frame`, a velocity in `child`, and the covariances of both.
         """
         of_pose, of_twist = covariances
         return self._odometry(
@@ -168,7 +174,7 @@ class Messages:
         )
 
     def tf(self, stamp: Stamp, transforms: Iterable[Transform | Placed]) -> Any:
-        """tf2_msgs/TFMessage."""
+        """Return a tf2_msgs/TFMessage."""
         made = []
         for one in transforms:
             values = one.values
@@ -182,7 +188,7 @@ class Messages:
     def located(
         self, stamp: Stamp, pose: Pose, frame: str, covariance: NDArray[np.float64]
     ) -> Any:
-        """geometry_msgs/PoseWithCovarianceStamped."""
+        """Return a geometry_msgs/PoseWithCovarianceStamped."""
         kind = self._types("geometry_msgs/PoseWithCovarianceStamped")
         return kind(
             self.header(stamp, frame), self._pose_cov(self.pose(pose), covariance)
@@ -195,21 +201,21 @@ class Messages:
         positions: ArrayLike,
         velocities: ArrayLike,
     ) -> Any:
-        """sensor_msgs/JointState, without efforts."""
+        """Return a sensor_msgs/JointState without efforts."""
         kind = self._types("sensor_msgs/JointState")
         values = (np.array(a, np.float64) for a in (positions, velocities, ()))
         return kind(self.header(stamp, ""), list(names), *values)
 
     def clock(self, stamp: Stamp) -> Any:
-        """rosgraph_msgs/Clock."""
+        """Return a rosgraph_msgs/Clock."""
         return self._types("rosgraph_msgs/Clock")(self._time(*stamp))
 
     def value(self, name: str, value: Any) -> Any:
-        """A type of std_msgs that holds one value."""
+        """Return a message of a std_msgs type that holds one value."""
         return self._types(f"std_msgs/{name}")(value)
 
     def map(self, stamp: Stamp, raster: Raster, frame: str) -> Any:
-        """nav_msgs/OccupancyGrid: 100 solid, 0 free."""
+        """Return a nav_msgs/OccupancyGrid: 100 is solid, 0 is free."""
         rows, columns = raster.solid.shape
         info = self._types("nav_msgs/MapMetaData")(
             self._time(*stamp),
@@ -228,8 +234,9 @@ class Messages:
         stamp: Stamp,
         entries: Iterable[tuple[str, int, str, Iterable[tuple[str, str]]]],
     ) -> Any:
-        """diagnostic_msgs/DiagnosticArray of (name, level, message, values); level 0
-        OK, 1 warning, 2 error.
+        """Return a diagnostic_msgs/DiagnosticArray.
+
+        Entries are (name, level, message, values); level 0 is OK, 1 warning, 2 error.
         """
         pair, status = (
             self._types("diagnostic_msgs/KeyValue"),
@@ -246,13 +253,15 @@ class Messages:
     def log(
         self, stamp: Stamp, level: int, node: str, text: str, topics: Sequence[str] = ()
     ) -> Any:
-        """rosgraph_msgs/Log; levels 1, 2, 4, 8, 16."""
+        """Return a rosgraph_msgs/Log; levels are 1, 2, 4, 8 and 16."""
         return self._types("rosgraph_msgs/Log")(
             self.header(stamp, ""), level, node, text, "", "", 0, list(topics)
         )
 
     def log2(self, kind: Any, stamp: Stamp, level: int, node: str, text: str) -> Any:
-        """rcl_interfaces/Log, of that class; levels 10, 20, 30, 40, 50."""
+        """Return a rcl_interfaces/Log of class `kind`; levels are 10, 20, 30, 40 and
+        50.
+        """
         return kind(
             self._time(*stamp),
             level,

@@ -1,5 +1,7 @@
-"""Names of topics, services, frames and nodes, by profile: botyard's own, Nav2's, and
-those of AMRISim, stage_ros and ROSARIA.
+"""Names of topics, services, frames and nodes, by profile.
+
+There are botyard's own profile, one for Nav2, and those of AMRISim, stage_ros and
+ROSARIA.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 def graph_name(name: str) -> str:
-    """A robot's name made valid in ROS names: letters, digits and underscores, a letter
-    first (ROS 2 design: topic and service names).
+    """Return a robot's name as a valid ROS name.
+
+    It has letters, digits and underscores, and starts with a letter (ROS 2 design:
+    topic and service names).
     """
     clean = _NOT_A_NAME.sub("_", name)
     return clean if clean[:1].isalpha() else f"r_{clean}"
@@ -25,47 +29,49 @@ def graph_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A name profile: the topics and services that ROS programs see, and their names.
+    """Name profile: the topics and services for ROS programs, and their names.
+
     ``{name}`` stands for the robot's name.
 
     Attributes
     ----------
+    name : str
+        Name of the profile.
     node, node_alone : str
-        The node of a robot's topics; the same for a single robot.
+        Node of a robot's topics, with several robots and with a single one.
     prefix, prefix_alone : str
-        Prefix of its topics and services, up to the last slash; the same for a single
-        robot.
+        Prefix of its topics and services, up to the last slash, with several robots and
+        with a single one.
     frame, frame_alone : str
-        What its frames begin with.
+        Prefix of its frames, with several robots and with a single one.
     numbered : str
-        The robots' names in ROS, ``{number}`` counting from 0 in their order; empty:
-        their own names.
+        Pattern of the robots' names in ROS, with ``{number}`` from 0 in their order;
+        empty for their own names.
     has_own_tf : bool
-        Each robot has ``tf`` and ``tf_static`` of its own, behind its prefix; else all
-        share /tf and /tf_static.
+        Whether each robot has its own ``tf`` and ``tf_static`` under its prefix;
+        otherwise all share /tf and /tf_static.
     footprint : str
-        Frame that odometry moves, if it is not base_link: its parent (REP-120). Empty:
-        there is none.
+        Frame that odometry moves in place of base_link, its child (REP-120); empty
+        without one.
     robot : frozenset of str
-        What a robot has: topics, inputs and services by their last names; ``limits``
-        are those that can be set by dynamic_reconfigure. Devices say themselves which
-        profiles have them, and how they are called there
-        (`botyard.model.rosmessages.RosMessage`).
+        Topics, inputs and services of a robot, by their last names; ``limits`` are the
+        limits that dynamic_reconfigure can set. Devices declare their own profiles and
+        names (`botyard.model.rosmessages.RosMessage`).
     world_node : str
-        The node of the simulator.
+        Node of the simulator.
     world : frozenset of str
-        What that has beside transforms and its log: ``clock``, ``map``,
-        ``diagnostics``, ``reset_positions``; ``control`` are services and inputs that
+        Offers of that node in addition to transforms and its log: ``clock``, ``map``,
+        ``diagnostics``, ``reset_positions``; ``control`` is services and inputs that
         change the world, parameters and simulation_interfaces.
     odometry_child : bool
-        Odometry has a child frame id.
+        Whether odometry has a child frame id.
     covariance : str
-        Covariances of odometry: ``none``, all zero; ``fixed``, those of the p2os
-        driver; ``model``, those of the odometry's error model.
+        Covariances of odometry: ``none`` for zeros, ``fixed`` for the values of the
+        p2os driver, ``model`` for the odometry's error model.
     truth_frame : str
         Frame of the true pose; ``odom`` is the robot's own.
     sim_time : bool
-        Stamps are simulated time unless the user says otherwise.
+        Whether stamps are simulated time by default.
     """
 
     name: str
@@ -87,12 +93,11 @@ class Profile:
     sim_time: bool = False
 
     def with_frames(self, frames: str | None) -> Profile:
-        """The profile with other frames, and the transforms that go with them; None:
-        its own.
+        """Return the profile with other frames, and the transforms that go with them.
 
-        ``plain``: frames without a prefix; each robot has its own transforms.
-        ``prefixed``: frames begin with the robot's name, and all share /tf and
-        /tf_static.
+        None keeps its own frames. With ``plain``, frames have no prefix, and each robot
+        has its own transforms. With ``prefixed``, frames start with the robot's name,
+        and all share /tf and /tf_static.
         """
         if frames is None:
             return self
@@ -103,7 +108,7 @@ class Profile:
 
     @property
     def base(self) -> str:
-        """The frame that odometry moves."""
+        """Frame that odometry moves."""
         return self.footprint or BASE
 
 
@@ -125,7 +130,10 @@ _OWN: Final = (
         "amcl_pose",
     }
 )
-"""``initialpose`` and ``amcl_pose`` where botyard stands in for AMCL."""
+"""Offers of botyard's own profiles.
+
+``initialpose`` and ``amcl_pose`` apply when botyard replaces AMCL.
+"""
 
 PROFILES: Final[Mapping[str, Profile]] = {
     p.name: p
@@ -160,8 +168,8 @@ PROFILES: Final[Mapping[str, Profile]] = {
         ),
         Profile(
             name="amrisim",
-            # a node's name holds no hyphen: "-" of the original is refused by later ROS
-            # tools
+            # A node's name has no hyphen: later ROS tools refuse the "-" of the
+            # original.
             node="/AMRISim_{name}",
             node_alone="/AMRISim_{name}",
             prefix="/AMRISim_{name}/",
@@ -194,29 +202,29 @@ PROFILES: Final[Mapping[str, Profile]] = {
         ),
     )
 }
-"""``default``: ``/<robot>/…``, one node for all; ``nav2``: names and frames of its
-bring-up; the others: those programs' names.
+"""Name profiles.
 
-``nav2``, ``stage`` and ``rosaria`` have no prefix for the only robot. stage_ros counts
-robots, whatever the world calls them. AMRISim and stage_ros say nothing of the
-uncertainty of odometry.
+``default`` has ``/<robot>/…`` and one node for all. ``nav2`` has the names and frames
+of its bring-up. The others have the names of those programs. ``nav2``, ``stage`` and
+``rosaria`` have no prefix for the only robot. stage_ros counts robots, whatever their
+names in the world. AMRISim and stage_ros publish no uncertainty of odometry.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """The names of one robot.
+    """Names of one robot.
 
     Attributes
     ----------
     node : str
-        Name of the node that offers its topics.
+        Node that offers its topics.
     prefix : str
-        What its topics and services begin with, up to the last slash.
+        Prefix of its topics and services, up to the last slash.
     frame : str
-        What its frames begin with.
+        Prefix of its frames.
     profile : Profile
-        Which of them there are.
+        Profile, which selects the topics and services.
     """
 
     node: str
@@ -225,36 +233,36 @@ class Names:
     profile: Profile
 
     def offers(self, name: str) -> bool:
-        """Whether the robot has something, see `Profile.robot`."""
+        """Return whether the robot has a topic or service; see `Profile.robot`."""
         return name in self.profile.robot
 
     def topic(self, name: str) -> str:
-        """An absolute name."""
+        """Return the absolute name of a topic or service."""
         return f"{self.prefix}{name}"
 
     @property
     def tf(self) -> str:
-        """The name of the topic with its transforms; with ``_static`` behind it, of
-        those that do not move.
+        """Name of the topic with its transforms; fixed transforms have ``_static``
+        appended.
         """
         return self.topic("tf") if self.profile.has_own_tf else "/tf"
 
     def frame_id(self, name: str) -> str:
-        """A frame; no slash in front (REP-105, tf2)."""
+        """Return a frame id, without a leading slash (REP-105, tf2)."""
         return f"{self.frame}{name}"
 
 
 def names_of(robot: str, profile: str | Profile, alone: bool) -> Names:
-    """The names of a robot.
+    """Return the names of a robot.
 
     Parameters
     ----------
     robot : str
         Its name.
     profile : str or Profile
-        One of `PROFILES`, or one that was made of it.
+        Name of one of `PROFILES`, or a profile derived from one.
     alone : bool
-        It is the only robot.
+        Whether it is the only robot.
     """
     p, name = (
         PROFILES[profile] if isinstance(profile, str) else profile,

@@ -1,9 +1,8 @@
-"""ROS 2's parameters of a node (``ros2 param``): six services, and the topic
-/parameter_events.
+"""ROS 2's parameters of a node (``ros2 param``): six services and /parameter_events.
 
 The world's node has the acceleration limits of every robot, as ``<robot>.trans_accel``
-and so on. Messages: rcl_interfaces. Unknown parameters are "not set", as in rclpy;
-refusals have a reason.
+and so on. Messages: rcl_interfaces. Unknown parameters are "not set", as in rclpy.
+Refusals have a reason.
 """
 
 from __future__ import annotations
@@ -27,23 +26,21 @@ NOT_SET: Final = 0
 BOOL: Final = 1
 DOUBLE: Final = 3
 EVENTS_PERIOD: Final = 1.0
-"""Parameters that are changed by other ways than these services are looked for so
-often, s of simulated time.
-"""
+"""Interval of the check for parameters changed in other ways, s of simulated time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A parameter.
+    """Parameter of a node.
 
     Attributes
     ----------
     get : callable
-        Its value, bool or float.
+        Returns its value, bool or float.
     about : str
-        Unit and meaning.
+        Meaning and unit.
     put : callable or None
-        Changes it, or raises a `BotyardError`; None: it cannot be changed.
+        Changes it, or raises a `BotyardError`; None if it is read-only.
     limit : float
         Greatest value of a number; the least is 0.
     """
@@ -55,7 +52,7 @@ class Value:
 
 
 class Parameters:
-    """The services of a node.
+    """Parameter services of a node.
 
     Parameters
     ----------
@@ -78,18 +75,22 @@ class Parameters:
             "/parameter_events",
             "rcl_interfaces/ParameterEvent",
             self._event,
-            "parameters that came, went or have changed",
+            "added, removed and changed parameters",
             queue=1000,
             period=EVENTS_PERIOD,
             wanted=self._begin,
             only="cdr",
         )
-        """The topic of changes; who makes parameters come or go calls its `publish`."""
+        """Topic of changes; code that adds or removes parameters calls its `publish`.
+        """
 
     def services(self) -> list[Service]:
-        """The parameter services."""
+        """Return the parameter services."""
         serving: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
-            "DescribeParameters": (self._describe, "what parameters are"),
+            "DescribeParameters": (
+                self._describe,
+                "types, meanings and ranges of parameters",
+            ),
             "GetParameters": (self._get, "values"),
             "GetParameterTypes": (self._kinds, "types of values"),
             "ListParameters": (self._list, "names"),
@@ -108,6 +109,7 @@ class Parameters:
         response = f"rcl_interfaces/srv/{name}_Response"
 
         def serve(request: Any) -> Any:
+            # The requests of the six services name their list differently.
             listed = len(
                 getattr(
                     request,
@@ -117,7 +119,7 @@ class Parameters:
             )
             if listed > MAX_LISTED:
                 raise PeerError(
-                    f"{self._node}/{path}: {listed} names; at most {MAX_LISTED} are taken at once"
+                    f"{self._node}/{path}: expected at most {MAX_LISTED} names, found {listed}"
                 )
 
             return self._types.two(response)(**answer(request))
@@ -129,15 +131,16 @@ class Parameters:
     # -- events
 
     def _begin(self, _wanted: bool) -> None:
-        """Somebody listens from now on: what there is now is not news."""
+        """Remember the present values: they are not news for a new subscriber."""
         self._told = self._present()
 
     def _present(self) -> dict[str, bool | float]:
         return {name: value.get() for name, value in self._values().items()}
 
     def _event(self, stamp: Stamp) -> Any:
-        """What has changed since the last event, `MAX_LISTED` parameters at most; None:
-        nothing.
+        """Return the changes since the last event; None without changes.
+
+        One event has at most `MAX_LISTED` parameters.
         """
         now, told = self._present(), self._told
         new = [name for name in now if name not in told][:MAX_LISTED]
@@ -238,13 +241,13 @@ class Parameters:
     # -- changes
 
     def _complaint(self, parameter: Any, values: Mapping[str, Value]) -> str:
-        """Reason for refusing a change; empty: accepted."""
+        """Return the reason for refusing a change; empty if it is accepted."""
         name = shown(parameter.name)
         value = values.get(str(parameter.name))
         if value is None:
-            return f"there is no parameter {name}"
+            return f"no parameter {name}"
         if value.put is None:
-            return f"{name} cannot be changed"
+            return f"{name} is read-only"
         if parameter.value.type != DOUBLE:
             return f"{name}: expected a double"
         number = float(parameter.value.double_value)
@@ -277,6 +280,7 @@ class Parameters:
 
     def _set_all(self, request: Any) -> dict[str, Any]:
         values = self._values()
+        # Checked first, so that usually nothing must be restored.
         complaint = next(
             (c for p in request.parameters if (c := self._complaint(p, values))), ""
         )
@@ -303,15 +307,15 @@ class Parameters:
 
 
 def _is_listed(name: str, prefixes: AbstractSet[str], depth: int) -> bool:
-    """Whether a parameter is listed (rclcpp, NodeParameters::list_parameters): below a
-    prefix, at most so many parts deep; 0: any depth.
+    """Return whether a parameter is listed: below a prefix, and within a depth.
+
+    A depth of 0 is unlimited. Source: rclcpp, NodeParameters::list_parameters.
     """
     parts = name.split(".")
     if not prefixes:
         return depth == 0 or len(parts) <= depth
     if name in prefixes:
         return True
-    first = (
-        max(1, len(parts) - depth) if depth else 1
-    )  # of the longest part of the name that leaves no more than `depth` parts
+    # Start of the shortest prefix that leaves at most `depth` parts.
+    first = max(1, len(parts) - depth) if depth else 1
     return any(".".join(parts[:k]) in prefixes for k in range(first, len(parts)))

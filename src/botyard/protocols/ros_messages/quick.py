@@ -1,9 +1,9 @@
-"""Fast encoding of the most frequent messages with templates: odometry, laser scans,
-sonar clouds.
+"""Fast encoding of odometry, laser scans and sonar clouds with templates.
 
-A template is a message with marker values, encoded by rosbags and cut where these are;
-a message is what is between the cuts, joined with the values. So the layout, with frame
-names and CDR padding, is that of rosbags; tests compare the bytes.
+A template is a message with marker values, encoded by rosbags and cut at the markers. A
+message is the parts between the cuts, joined with the real values. The layout, with
+frame names and CDR padding, is therefore the layout of rosbags; tests compare the
+bytes.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from botyard.protocols.ros_messages.messages import Covariances, Messages, Place
 from botyard.protocols.ros_messages.types import Types
 
 _WIDTH, _ROW = 0x1A2B_3C4D, 0x1A2B_3C4E
-"""Marks of a cloud's width and the length of its row."""
+"""Markers of a cloud's width and of the length of its row."""
 _MARK_POINT: Final = (-7.25e33, -7.26e33, -7.27e33)
-"""Mark of a cloud's points."""
+"""Marker of a cloud's points."""
 _POINT: Final = 12
-"""Bytes of a point: three float32."""
+"""Size of a point, bytes: three float32."""
 _SEC, _NSEC = 0x5EC0_5EC1, 0x5AFE_0001
-"""Marks of a header's stamp."""
+"""Markers of a header's stamp."""
 _MARKS: Final = tuple(-(7.25e77 + k * 1e74) for k in range(8))
-"""Marks of doubles, which no constant of a message holds."""
+"""Markers of doubles, which no constant of a message has."""
 
 
 _ONE, _TWO, _DOUBLES7 = (struct.Struct(f) for f in ("<I", "<II", "<7d"))
 _POSE: Final = 56
-"""Bytes of a position and a quaternion: seven doubles."""
+"""Size of a position and a quaternion, bytes: seven doubles."""
 _TWIST: Final = 48
-"""Bytes of linear and angular velocity: six doubles."""
+"""Size of linear and angular velocity, bytes: six doubles."""
 
 
 class TemplateError(Exception):
-    """A marker is not found exactly once: an internal error."""
+    """Internal error: a marker is not found exactly once."""
 
 
 def _find(data: bytes | bytearray, mark: bytes, begin: int = 0) -> int:
@@ -56,7 +56,7 @@ def _encode(types: Types, wire: str, message: Any, type_name: str) -> bytes:
 
 
 def _stamp_at(data: bytes | bytearray, begin: int = 0) -> int:
-    """Offset of the stamp of the only header behind `begin`."""
+    """Return the offset of the stamp of the only header after `begin`."""
     return _find(data, _TWO.pack(_SEC, _NSEC), begin)
 
 
@@ -64,16 +64,16 @@ _MARKED: Final = Stamp(_SEC, _NSEC)
 
 
 class QuickOdometry:
-    """nav_msgs/Odometry with these frames.
+    """Encoder of nav_msgs/Odometry with certain frames.
 
     Parameters
     ----------
     types, messages : Types, Messages
-        Make the template.
+        Message types and factory, for the template.
     frame, child : str
         Frames.
     covariances : (36,) float64 arrays
-        Of pose and velocity; overwritten where `bytes` is given others.
+        Covariances of pose and velocity; `bytes` may replace them.
     """
 
     __slots__ = ("_made", "_message", "_types")
@@ -98,20 +98,24 @@ class QuickOdometry:
         self._made: dict[str, tuple[bytes, bytes, bytes, bytes]] = {}
 
     def _template(self, wire: str) -> tuple[bytes, bytes, bytes, bytes]:
-        """Built on first use: with ROS 1 alone, the types of ROS 2, which take half a
-        second to parse, are not needed.
+        """Return the template of a wire format, built on first use.
+
+        With ROS 1 alone, the types of ROS 2 are not needed, which take 0.5 s to parse.
         """
         data = _encode(self._types, wire, self._message, "nav_msgs/Odometry")
         x, y, z, w, vx, vy, turning = (
             _find(data, struct.pack("<d", mark)) for mark in _MARKS[:7]
         )
+        # Checks of the layout on which the cuts depend.
         if (y - x, z - x, w - x) != (8, 40, 48) or (vy - vx, turning - vx) != (8, 40):
-            raise TemplateError("a pose is seven numbers in a row, a twist six")
+            raise TemplateError(
+                "expected a pose of seven consecutive numbers, and a twist of six"
+            )
         if (
             vx - x != _POSE + COVARIANCE_BYTES
             or len(data) - vx != _TWIST + COVARIANCE_BYTES
         ):
-            raise TemplateError("covariances follow pose and twist")
+            raise TemplateError("expected covariances after pose and twist")
 
         at = _stamp_at(data)
         made = (
@@ -131,8 +135,9 @@ class QuickOdometry:
         twist: bytes,
         covariances: tuple[bytes, bytes] | None = None,
     ) -> bytes:
-        """The message of the bytes of a pose, seven doubles, of a twist, six, and of
-        the covariances that follow them, 36 each.
+        """Return the message of the bytes of a pose, a twist and their covariances.
+
+        They have seven, six and 36 doubles each.
         """
         head, frames, of_pose, of_twist = self._made.get(wire) or self._template(wire)
         if covariances is not None:
@@ -143,12 +148,12 @@ class QuickOdometry:
 
 
 class QuickTransforms:
-    """tf2_msgs/TFMessage with these frames.
+    """Encoder of tf2_msgs/TFMessage with certain frames.
 
     Parameters
     ----------
     types, messages : Types, Messages
-        Make the template.
+        Message types and factory, for the template.
     frames : sequence of (str, str)
         Parents and children.
     """
@@ -171,7 +176,7 @@ class QuickTransforms:
         for _ in self._message.transforms:
             at = data.find(mark, end)
             if at < 0:
-                raise TemplateError("a transform is seven numbers in a row")
+                raise TemplateError("expected a transform of seven consecutive numbers")
             stamps.append(_stamp_at(data[:at], end))
             end = at + len(mark)
             places.append(slice(at, end))
@@ -180,7 +185,7 @@ class QuickTransforms:
         return made
 
     def bytes(self, wire: str, stamp: Stamp, values: Iterable[memoryview]) -> bytes:
-        """The message of translations (m) and quaternions: seven float64 each."""
+        """Return the message of translations (m) and quaternions, seven float64 each."""
         data, stamps, places = self._made.get(wire) or self._template(wire)
         for stamped in stamps:
             _TWO.pack_into(data, stamped, stamp.sec, stamp.nanosec)
@@ -190,7 +195,7 @@ class QuickTransforms:
 
 
 class QuickScan:
-    """sensor_msgs/LaserScan of one laser as it is configured."""
+    """Encoder of sensor_msgs/LaserScan for one laser in its present configuration."""
 
     __slots__ = ("_length", "_made", "_message", "_types", "count", "range_min")
 
@@ -208,7 +213,7 @@ class QuickScan:
     def _template(self, wire: str) -> tuple[bytes, bytes]:
         data = _encode(self._types, wire, self._message, "sensor_msgs/LaserScan")
         if data[-8:] != bytes(8):
-            raise TemplateError("a scan ends with its two lengths")
+            raise TemplateError("expected a scan to end with its two lengths")
         at = _stamp_at(data)
         made = self._made[wire] = data[:at], data[at + _TWO.size : -8] + self._length
         return made
@@ -216,7 +221,7 @@ class QuickScan:
     def bytes(
         self, wire: str, stamp: Stamp, ranges: bytes, intensities: bytes
     ) -> bytes:
-        """The message of these readings, `count` float32 each."""
+        """Return the message of readings, `count` float32 each."""
         head, about = self._made.get(wire) or self._template(wire)
         return b"".join(
             (head, _TWO.pack(*stamp), about, ranges, self._length, intensities)
@@ -224,22 +229,22 @@ class QuickScan:
 
 
 _CloudTemplate = tuple[bytes, bytes, bytes, bytes]
-"""What is before the stamp, behind it, behind the width, if the type has one, and
-behind the points.
+"""Parts before the stamp, after it, after the width (if the type has one), and after
+the points.
 """
 
 
 class QuickCloud:
-    """sensor_msgs/PointCloud or PointCloud2 of points in one frame.
+    """Encoder of sensor_msgs/PointCloud or PointCloud2 in one frame.
 
     Parameters
     ----------
     types : Types
-        Encodes the template.
+        Message types, for the template.
     type_name : str
-        Which of the two.
+        One of the two types.
     make : callable
-        Makes such a message, of which header and description are kept.
+        Makes a message of the type, whose header and description are kept.
     """
 
     __slots__ = ("_has_sizes", "_made", "_message", "_points", "_type_name", "_types")
@@ -275,14 +280,14 @@ class QuickCloud:
         if self._has_sizes:
             width, row = (_find(about, _ONE.pack(mark)) for mark in (_WIDTH, _ROW))
             if row + _ONE.size != len(about):
-                raise TemplateError("a row's length stands before the points")
+                raise TemplateError("expected the length of a row before the points")
             about, fields = about[:width], about[width + _ONE.size : row]
 
         made = self._made[wire] = head[:stamped], about, fields, tail
         return made
 
     def bytes(self, wire: str, stamp: Stamp, points: bytes) -> bytes:
-        """The message of points, three float32 each, m."""
+        """Return the message of points, three float32 each, m."""
         head, about, fields, tail = self._made.get(wire) or self._template(wire)
         size, width = len(points), _ONE.pack(len(points) // _POINT)
         if not self._has_sizes:

@@ -1,5 +1,6 @@
-"""A dynamic_reconfigure server: the acceleration limits of a robot, by ROSARIA's names
-(reference ros.md §3).
+"""dynamic_reconfigure server: acceleration limits of a robot, with ROSARIA's names.
+
+Source: reference ros.md §3.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from botyard.protocols.ros_messages.types import Types
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter: name, unit, description, and the axis and ramp that it sets."""
+    """Parameter: name, unit, description, and the axis and ramp that it sets."""
 
     name: str
     unit: str
@@ -41,7 +42,7 @@ _AXES: Final = {"x": 0, "y": 1, "a": 2}
 
 
 class Reconfigure:
-    """The dynamic_reconfigure server of one robot.
+    """dynamic_reconfigure server of one robot.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class Reconfigure:
     types : Types
         Message types.
     settled : callable
-        Called after a change: applies queued commands while the simulation is paused.
+        Called after a change; applies queued commands while the simulation is paused.
     """
 
     def __init__(
@@ -68,13 +69,15 @@ class Reconfigure:
         self._settled = settled
 
     def topics(self) -> list[Topic]:
-        """``parameter_descriptions`` and ``parameter_updates``, latched."""
+        """Return the latched topics ``parameter_descriptions`` and
+        ``parameter_updates``.
+        """
         return [
             Topic(
                 f"{self._prefix}parameter_descriptions",
                 "dynamic_reconfigure/ConfigDescription",
                 self._description,
-                "which limits there are",
+                "limits that can be set",
                 version=lambda: 0,
                 only="ros1",
             ),
@@ -89,7 +92,7 @@ class Reconfigure:
         ]
 
     def service(self) -> Service:
-        """``set_parameters``."""
+        """Return the service ``set_parameters``."""
         return Service(
             f"{self._prefix}set_parameters",
             "dynamic_reconfigure/Reconfigure",
@@ -99,14 +102,14 @@ class Reconfigure:
         )
 
     def values(self) -> dict[str, float]:
-        """The limits in force."""
+        """Return the limits in force."""
         state = self._port.state()
         return {
             p.name: float(getattr(getattr(state, p.ramp), p.axis)) for p in PARAMETERS
         }
 
     def config(self, values: dict[str, float]) -> Any:
-        """dynamic_reconfigure/Config of these values."""
+        """Return a dynamic_reconfigure/Config of values."""
         t = self._types
         double, group = (
             t["dynamic_reconfigure/DoubleParameter"],
@@ -155,12 +158,12 @@ class Reconfigure:
         Raises
         ------
         WorldError
-            It is not within 0 … `MAX_RAMP`.
+            It is not within 0 to `MAX_RAMP`.
         """
         self._change({parameter: value})
 
     def _change(self, wanted: dict[Parameter, float]) -> None:
-        """Change limits; all, or none if one of them is wrong."""
+        """Change limits: all, or none if one of them is invalid."""
         for parameter, value in wanted.items():
             if not (math.isfinite(value) and 0.0 <= value <= MAX_RAMP):
                 raise WorldError(
@@ -177,7 +180,8 @@ class Reconfigure:
     def _set(self, request: Any) -> Any:
         known = {p.name: p for p in PARAMETERS}
         values = self.values()
-        # unknown parameters are ignored; of repeated ones the last counts
+        # Unknown parameters are ignored, and the last of repeated ones counts, as in
+        # the original server.
         wanted = {
             known[e.name]: float(e.value)
             for e in request.config.doubles

@@ -1,9 +1,10 @@
-r"""Extended regular expressions (POSIX.1-2017 §9.4) whose time is bounded: patterns
-that clients send.
+r"""Extended regular expressions (POSIX.1-2017 §9.4) with bounded time, for client
+patterns.
 
 Python's own engine backtracks, which takes exponential time for some short patterns and
 texts (ReDoS). This one simulates Thompson's NFA and limits the number of visited
-states. What POSIX leaves undefined, such as ``\d`` or a back reference, is an error.
+states. Syntax that POSIX leaves undefined, such as ``\d`` or a back reference, is an
+error.
 """
 
 from __future__ import annotations
@@ -18,12 +19,11 @@ from botyard.names import shown
 MAX_PATTERN: Final = 256
 """Longest pattern, characters."""
 MAX_STATES: Final = 2000
-"""States of an automaton: ``a{500}`` has 500."""
+"""Limit of an automaton's states; ``a{500}`` has 500."""
 MAX_DEPTH: Final = 50
-"""Nesting depth of groups."""
+"""Limit of the nesting depth of groups."""
 MAX_WORK: Final = 300_000
-"""States that may be visited for one pattern, in all texts: about a tenth of a second.
-"""
+"""Limit of the states that one pattern may visit in all texts: about 0.1 s."""
 _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "alpha": str.isalpha,
     "digit": str.isdigit,
@@ -41,9 +41,7 @@ _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
 _Test = Callable[[str], bool]
 _START, _END = "^", "$"
 _SPECIAL: Final = frozenset("^.[]$()|*+?{}\\-/")
-"""Characters that may be escaped: those with a meaning, and those with one in a bracket
-or elsewhere.
-"""
+"""Characters that may be escaped: special ones, also those inside of brackets."""
 
 
 class _Either(NamedTuple):
@@ -64,7 +62,7 @@ _Node: TypeAlias = "_Either | _Sequence | _Repeated | _Test | str"
 
 
 class Pattern:
-    """A pattern.
+    """Compiled pattern.
 
     Parameters
     ----------
@@ -80,18 +78,18 @@ class Pattern:
     def __init__(self, text: str) -> None:
         if len(text) > MAX_PATTERN:
             raise PeerError(
-                f"a regular expression of {len(text)} characters; at most {MAX_PATTERN} are taken"
+                f"expected a regular expression of at most {MAX_PATTERN} characters, found {len(text)}"
             )
 
         self._text, self._at, self._depth = text, 0, 0
-        # each state: a test of a character, an anchor or None (epsilon), and its
-        # successors
+        # Each state has a test of a character, an anchor or None (epsilon), and its
+        # successors.
         self._tests: list[_Test | str | None] = []
         self._next: list[tuple[int, ...]] = []
         self._work = 0
         parsed = self._either()
         if self._at < len(text):
-            raise self._fail("a closing bracket that closes nothing")
+            raise self._fail("a closing bracket without an opening one")
         first, ends = self._built(parsed)
         self._last = self._state(None)
         self._join(ends, self._last)
@@ -99,7 +97,7 @@ class Pattern:
         self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
 
     def search(self, text: str) -> bool:
-        """Whether any part of a text matches.
+        """Return whether any part of a text matches.
 
         Raises
         ------
@@ -107,12 +105,15 @@ class Pattern:
             All searches together took too long.
         """
         begin = self._reached({self._first}, at_start=True, at_end=False)
+        # A match may start at every character, so the first states are added each time.
         again = self._reached({self._first}, at_start=False, at_end=False)
         now, last = begin, len(text)
         for at, char in enumerate(text):
             if self._last in now:
                 return True
             self._spend(1)
+            # Transitions are cached, which makes the automaton a DFA where it is used
+            # often.
             following = self._known.get((now, char))
             if following is None:
                 onward = {
@@ -135,13 +136,13 @@ class Pattern:
         self._work += states
         if self._work > MAX_WORK:
             raise PeerError(
-                f"the regular expression {shown(self._text)} takes too long here"
+                f"the regular expression {shown(self._text)} takes too long"
             )
 
     def _reached(
         self, states: set[int], at_start: bool, at_end: bool
     ) -> frozenset[int]:
-        """The epsilon closure of states."""
+        """Return the epsilon closure of states."""
         found, todo = set(states), list(states)
         while todo:
             state = todo.pop()
@@ -157,7 +158,7 @@ class Pattern:
         self._spend(len(found))
         return frozenset(found)
 
-    # -- construction: each fragment is its first state, and its dangling ends
+    # Construction: each fragment has a first state and dangling ends.
 
     def _state(self, test: _Test | str | None) -> int:
         if len(self._tests) >= MAX_STATES:
@@ -203,6 +204,7 @@ class Pattern:
             self._join(ends, start)
             ends = more
 
+        # Without an upper limit the last copy is a loop.
         if node.most is None:
             loop = self._state(None)
             self._join(ends, loop)
@@ -220,12 +222,12 @@ class Pattern:
 
         return first, leaves
 
-    # -- parser (recursive descent)
+    # Parser (recursive descent).
 
     def _either(self) -> _Node:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._fail(f"more than {MAX_DEPTH} brackets in each other")
+            raise self._fail(f"expected at most {MAX_DEPTH} nested brackets")
         choices = [self._sequence()]
         while self._peek() == "|":
             self._at += 1
@@ -267,9 +269,7 @@ class Pattern:
 
         least, most = int(low), (int(high) if high else None) if comma else int(low)
         if least > MAX_STATES or (most is not None and not least <= most <= MAX_STATES):
-            raise self._fail(
-                "expected {m,n} with m at most n, and no more than there is room for"
-            )
+            raise self._fail("expected {m,n} with m at most n, and not too large")
 
         self._at = close + 1
         return least, most
@@ -280,7 +280,7 @@ class Pattern:
         if char == "(":
             inside = self._either()
             if self._peek() != ")":
-                raise self._fail("a bracket that is not closed")
+                raise self._fail("a bracket is not closed")
             self._at += 1
             return inside
 
@@ -295,21 +295,22 @@ class Pattern:
         if char == "\\":
             escaped = self._peek()
             if escaped not in _SPECIAL:
-                raise self._fail("an escape of what needs none")
+                raise self._fail("an escape of a character without special meaning")
             self._at += 1
             return escaped.__eq__
 
         return char.__eq__
 
     def _set(self) -> _Test:
-        """A bracket expression."""
+        """Return the test of a bracket expression."""
         opposite = self._peek() == "^"
         self._at += opposite
         tests: list[_Test] = []
         begin = self._at
+        # A "]" in the first place is a character of the set (POSIX).
         while (char := self._peek()) != "]" or self._at == begin:
             if not char:
-                raise self._fail("a [ that is not closed")
+                raise self._fail("a [ is not closed")
             if self._text.startswith("[:", self._at):
                 close = self._text.find(":]", self._at)
                 known = (
@@ -323,25 +324,29 @@ class Pattern:
                 self._at = close + 2
                 continue
 
+            # A collating symbol or equivalence class, of one character.
             if self._text[self._at : self._at + 2] in (
                 "[.",
                 "[=",
-            ):  # a collating symbol or equivalence class: of one character
+            ):
                 sign = self._text[self._at + 1]
                 if self._text[self._at + 3 : self._at + 5] != f"{sign}]":
-                    raise self._fail("a collating element of several characters")
+                    raise self._fail(
+                        "collating elements of several characters are not supported"
+                    )
                 tests.append(self._text[self._at + 2].__eq__)
                 self._at += 5
                 continue
 
             self._at += 1
+            # A "-" in the last place is a character of the set.
             if self._peek() == "-" and self._text[self._at + 1 : self._at + 2] not in (
                 "",
                 "]",
             ):
                 high = self._text[self._at + 1]
                 if high < char:
-                    raise self._fail("a range whose end is before its beginning")
+                    raise self._fail("the end of a range is before its start")
                 tests.append(_between(char, high))
                 self._at += 2
             else:
@@ -355,7 +360,7 @@ class Pattern:
 
     def _fail(self, why: str) -> PeerError:
         return PeerError(
-            f"no extended regular expression: {shown(self._text)}: {why}, at "
+            f"not a valid extended regular expression: {shown(self._text)}: {why}, at "
             f"character {self._at + 1}"
         )
 

@@ -1,4 +1,5 @@
-"""The topics, inputs and services of a robot and of the world, for all transports.
+"""Topics, inputs and services of a robot and of the world, for all transports.
+
 Topics without subscribers cost nothing.
 """
 
@@ -48,56 +49,57 @@ DIAGNOSTICS_PERIOD: Final = 1.0
 """Period of diagnostics, s of simulated time."""
 AMCL_STEP_M: Final = 0.25
 AMCL_STEP_RAD: Final = 0.2
-"""After such ways AMCL says its pose again by default (``update_min_d``,
-``update_min_a``).
+"""Distance and angle after which AMCL publishes its pose by default.
+
+They are its parameters ``update_min_d`` and ``update_min_a``.
 """
 
 
 @dataclass(slots=True, eq=False)
 class Topic:
-    """A published topic.
+    """Published topic.
 
     Attributes
     ----------
     name : str
         Absolute name.
     type_name : str
-        For example ``nav_msgs/Odometry``.
+        Type, for example ``nav_msgs/Odometry``.
     make : callable
-        Builds the message of the present state; None: there is nothing to publish.
+        Makes the message of the present state; it returns None if there is nothing to
+        publish.
+    about : str
+        One line of description.
     version : callable or None
         If given, the topic is latched: a message is published when this value changes,
-        and new subscribers get the last one. With a period it is looked at once in
+        and new subscribers get the last one. With a period the value is checked once in
         each.
     queue : int
         Queue length of a slow subscriber.
     period : float
-        Simulated time between two messages, s; 0: every step. Topics of one period are
-        due in different steps, by their names.
+        Simulated time between two messages, s; 0 for every step. Topics of one period
+        are due in different steps, according to their names.
     wanted : callable
-        Called with True when the first subscriber comes, with False when the last one
-        goes.
-    about : str
-        One line of description.
-    is_kept : bool
-        Whether late subscribers get the last `queue` messages (ROS 2 over DDS); for
-        what is not a state, such as log lines.
+        Called with True for the first subscriber, and with False after the last one.
     only : str
-        ``ros1`` or ``cdr``: the wire form that knows its type; empty: both.
+        Wire format that has this type, ``ros1`` or ``cdr``; empty for both.
     quick : callable or None
-        Fast encoder: the bytes of the present message in a wire form (``ros1`` or
-        ``cdr``), without a message object.
+        Fast encoder: returns the bytes of the present message in a wire format
+        (``ros1`` or ``cdr``), without a message object.
     device : str
-        The robot's device that it shows; empty: none.
+        Device of the robot that it shows; empty for none.
     age_us : callable or None
-        How long ago what it shows was measured, µs of simulated time; a measurement of
-        the past is published once. None: it always shows the present state.
+        Returns the age of the shown measurement, µs of simulated time; an old
+        measurement is published once. None if it always shows the present state.
     sensor : hashable
-        Key of the range sensor that has to be measured (`Fleet.measure`) before a
-        message is made; None: no subscription is missing.
+        Key of the range sensor that must be measured (`Fleet.measure`) before a message
+        is made; None if none must be.
     publish : callable
-        Publishes what `make` gives at once, also while time stands still: for what is
-        not a state but happens. Set by the graph that offers the topic.
+        Publishes the result of `make` at once, also while the simulation is paused, for
+        events instead of states. The graph that offers the topic sets it.
+    is_kept : bool
+        Whether late subscribers get the last `queue` messages (ROS 2 over DDS), for
+        events such as log lines.
     """
 
     name: str
@@ -117,10 +119,13 @@ class Topic:
     is_kept: bool = False
 
     def period_at(self, time_us: int) -> tuple[int, int]:
-        """When the period that a simulated time is in begins and ends, µs: a message is
-        due in the first step of each.
+        """Return start and end of the period that contains a simulated time, µs.
+
+        A message is due in the first step of each period.
         """
         period_us = max(1, round(self.period * 1e6))
+        # The hash spreads topics of one period over the steps; CRC-32, because `hash`
+        # differs from run to run.
         begin = time_us - (time_us + crc32(self.name.encode())) % period_us
         return begin, begin + period_us
 
@@ -132,8 +137,10 @@ class Topic:
 
 @dataclass(slots=True, eq=False)
 class Input:
-    """A subscribed topic. `limit`: longer messages are not decoded, bytes. `operation`:
-    its operation of the control surface.
+    """Subscribed topic.
+
+    Messages longer than `limit`, bytes, are not decoded. `operation` is its operation
+    of the control surface.
     """
 
     name: str
@@ -146,12 +153,12 @@ class Input:
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """A service: `serve` takes a request and returns a response, or raises a
+    """Service: `serve` takes a request and returns a response, or raises a
     `BotyardError`.
 
-    `operation` is its operation of the control surface; None: it only reads.
-    Those of ROS 2 (`only` is ``cdr``) may give a future of a response, which is sent
-    when it is there.
+    `operation` is its operation of the control surface; None if it only reads. A
+    service of ROS 2 (`only` is ``cdr``) may return a future of a response, which is
+    sent later.
     """
 
     name: str
@@ -167,8 +174,9 @@ def _late(
     make: Callable[[Stamp], Any],
     quick: Callable[[str, Stamp], bytes] | None,
 ) -> tuple[Callable[[Stamp], Any], Callable[[str, Stamp], bytes] | None]:
-    """What makes the messages of a sensor whose readings may be late or seldom: their
-    stamps are those of the measurements.
+    """Return message factories of a sensor whose readings may be late or infrequent.
+
+    The stamps of its messages are the times of the measurements.
     """
 
     def measured(stamp: Stamp) -> Stamp:
@@ -183,7 +191,7 @@ def _late(
 
 
 class RobotTopics:
-    """The topics of a robot.
+    """Topics of a robot.
 
     Parameters
     ----------
@@ -192,9 +200,9 @@ class RobotTopics:
     names : Names
         Its names.
     messages, types : Messages, Types
-        Make messages and their bytes.
+        Message factory and types.
     data : StepData
-        Data of a step that all robots' messages share.
+        Data of a step that the messages of all robots share.
     scan_rate : float, optional
         See `botyard.protocols.ros_messages.devices.period_of`.
     """
@@ -220,8 +228,9 @@ class RobotTopics:
             self._odom if n.profile.truth_frame == "odom" else n.profile.truth_frame
         )
         self.problems = learn_types(port, types)
-        """Devices that are not shown, with the reason; conflicts of topics are known
-        after a call of `topics`.
+        """Devices that are not shown, with the reasons.
+
+        Conflicts of topics are known after a call of `topics`.
         """
         self._encoders = Encoders(port.fleet, types, messages, data)
         self._wanted: dict[str, set[str]] = {}
@@ -232,11 +241,10 @@ class RobotTopics:
         if self._models_covariance:
             data.covariance.add(port.fleet, port.name)
         self._paddles = 0, (0.0, 0.0)
-        """When joint states were made last, µs, and the positions of the paddles then.
-        """
+        """Time of the last joint states, µs, and the positions of the paddles then."""
 
     def close(self) -> None:
-        """The robot was removed."""
+        """Release the data of a removed robot."""
         self._encoders.close()
         self.data.frames.remove(self.frames)
         if self._models_covariance:
@@ -245,7 +253,7 @@ class RobotTopics:
     # -- topics
 
     def topics(self) -> list[Topic]:
-        """All topics of the robot."""
+        """Return all topics of the robot."""
         n = self.names
         found: list[Topic] = []
         odometry = self._quick_odometry(False)
@@ -262,14 +270,14 @@ class RobotTopics:
 
         believed = "pose by odometry, and velocity"
         add("pose", "nav_msgs/Odometry", self._odometry, believed, quick=odometry)
-        usual = "the same as pose, by the name that most programs expect"
+        usual = "the same as pose, with the name that most programs expect"
         add("odom", "nav_msgs/Odometry", self._odometry, usual, quick=odometry)
         exact = self._quick_odometry(True)
         add(
             "base_pose_ground_truth",
             "nav_msgs/Odometry",
             self._truth,
-            "where it really is",
+            "true pose and velocity",
             quick=exact,
         )
         add(
@@ -283,10 +291,10 @@ class RobotTopics:
             "joint_states",
             "sensor_msgs/JointState",
             self._joint_states,
-            "how the wheels and the gripper stand",
+            "positions and velocities of the wheels and the gripper",
         )
         if self.data.frames.is_localized:
-            about = "where the robot believes that it is, by --localization"
+            about = "estimated pose, by --localization"
             kind = "geometry_msgs/PoseWithCovarianceStamped"
             add("amcl_pose", kind, self._believed, about, version=self._believed_place)
 
@@ -295,7 +303,7 @@ class RobotTopics:
             topic = self._device_topic(one)
             if topic.name in names:
                 self.problems.setdefault(
-                    one.reader.name, f"another topic has its name, {topic.name}"
+                    one.reader.name, f"another topic already has the name {topic.name}"
                 )
 
             if one.reader.name not in self.problems:
@@ -308,8 +316,8 @@ class RobotTopics:
         frame, version = frame_of(one, self.names), one.ros.version
         name = self.names.topic(one.place.named(one.ros.topic))
         period = period_of(one, self._scan_rate)
-        # subscribed sensors are measured in every step: those that are due more seldom
-        # are measured when they are
+        # Subscribed sensors are measured in every step; a sensor that is due less often
+        # is measured only when it is due.
         is_seldom = (
             period > 0.0 and version is None and one.reader.kind.beams is not None
         )
@@ -351,18 +359,23 @@ class RobotTopics:
         self.port.subscribe_device(device, bool(wanted))
 
     def transforms(self) -> list[Placed]:
-        """What changes with every step: odom → base_link, wheels, and so on."""
+        """Return the transforms that change with every step: odom → base_link, wheels
+        and so on.
+        """
         return self.data.frames.placed(self.frames)
 
     def static_transforms(self) -> list[Transform]:
-        """base_link → sensors, and what else does not move."""
+        """Return the fixed transforms: base_link → sensors and so on."""
         names = self.names
         body = names.frame_id(BASE)
         fixed = [Transform(self._base, body, Pose())] if self._base != body else []
         return [*fixed, *device_transforms(self.port, names, body)]
 
     def _covariances(self) -> Covariances:
-        """Of pose and velocity by odometry. AMRISim and stage_ros leave them zero."""
+        """Return the covariances of pose and velocity by odometry.
+
+        AMRISim and stage_ros leave them zero.
+        """
         if self._models_covariance:
             poses, velocities = (
                 np.frombuffer(m, np.float64)
@@ -391,8 +404,8 @@ class RobotTopics:
         )
 
     def _joint_states(self, stamp: Stamp) -> Any:
-        """sensor_msgs/JointState of what `botyard.model.links` declares as joints that
-        move.
+        """Return the sensor_msgs/JointState of the moving joints that
+        `botyard.model.links` declares.
         """
         fleet, spec, joints = (
             self.port.fleet,
@@ -416,6 +429,7 @@ class RobotTopics:
             )
             elapsed = (now - last) / 1e6
             positions += [left, right]
+            # The gripper has no velocities, so they follow from two positions.
             velocities += [
                 (a - b) / elapsed if last and elapsed > 0.0 else 0.0
                 for a, b in zip((left, right), before, strict=True)
@@ -431,8 +445,10 @@ class RobotTopics:
         return self._m.located(stamp, self.frames.pose, MAP, TRUTH_COVARIANCE)
 
     def _believed_place(self) -> Hashable:
-        """Changes where AMCL would say its pose again: by ``update_min_d`` and
-        ``update_min_a``, and when it is set.
+        """Return a value that changes when AMCL would publish its pose again.
+
+        AMCL does so after ``update_min_d`` or ``update_min_a``, and when its pose is
+        set.
         """
         pose = self.frames.pose
         return (
@@ -445,7 +461,7 @@ class RobotTopics:
     # -- fast encoders
 
     def _quick_odometry(self, exact: bool) -> Callable[[str, Stamp], bytes]:
-        """Fast encoder of odometry or ground truth, from the state's arrays."""
+        """Return the fast encoder of odometry or ground truth, from the state's arrays."""
         fleet, name, data = self.port.fleet, self.port.name, self.data
         which, is_modelled = (
             "pose" if exact else "odom",
@@ -481,7 +497,11 @@ class RobotTopics:
         )
 
     def _motors_on(self) -> bool:
-        """Read in every step, so not by `RobotPort.state`, which gathers everything."""
+        """Return whether the motors are on.
+
+        It is read in every step, so it does not use `RobotPort.state`, which gathers
+        everything.
+        """
         on: bool = self.data.of(self.port.fleet, "motors", self.port.name)
         return on
 
@@ -489,7 +509,7 @@ class RobotTopics:
         return self._m.value("Bool", self._motors_on())
 
     def diagnostics(self) -> tuple[str, int, str, list[tuple[str, str]]]:
-        """Name, level, message and values for /diagnostics."""
+        """Return name, level, message and values for /diagnostics."""
         state, electrics = self.port.state(), self.port.electrics
         level, text = (0, "OK")
         if electrics.battery.is_low:
@@ -524,16 +544,17 @@ class Driver:
     claim, release : callable
         Claim the robot for ROS, and release it.
     timeout : float
-        Watchdog time-out: simulated time without a command, s; 0: never.
+        Timeout of the watchdog: simulated time without a command, s; 0 for none.
     clock : callable
-        Time on the clock of the stamps of messages.
+        Returns the time on the clock of message stamps.
     log : callable
-        Takes a warning.
+        Logs a warning.
 
     Attributes
     ----------
     refused : int
-        How many commands were refused because their stamps were older than `timeout`.
+        Number of commands that were refused because their stamps were older than
+        `timeout`.
     """
 
     def __init__(
@@ -560,17 +581,18 @@ class Driver:
         return self._last_us >= 0
 
     def twist(self, message: Any) -> None:
-        """geometry_msgs/Twist: m/s and rad/s."""
+        """Execute a geometry_msgs/Twist, m/s and rad/s."""
         v, vy, w = (
             float(message.linear.x),
             float(message.linear.y),
             float(message.angular.z),
         )
         if not (math.isfinite(v) and math.isfinite(vy) and math.isfinite(w)):
-            self._log("cmd_vel with values that are not finite: ignored")
+            self._log("cmd_vel ignored: expected finite values")
             return
 
         if not self._port.state().motors:
+            # Logged once, because commands come many times a second.
             if not self._warned:
                 why = self._port.electrics.inhibited or "service enable_motors"
                 self._log(f"cmd_vel ignored: the motors are off ({why})")
@@ -585,8 +607,9 @@ class Driver:
         self._port.drive(v=v, w=w, vy=vy)
 
     def stamped(self, message: Any) -> None:
-        """geometry_msgs/TwistStamped; refused if it is older than the time-out. A stamp
-        of 0 means now.
+        """Execute a geometry_msgs/TwistStamped; an old one is refused.
+
+        Old means older than the timeout. A stamp of 0 means now.
         """
         sent, now = Stamp.of(message.header.stamp), self._clock()
         age_us = (now.sec - sent.sec) * 1_000_000 + (now.nanosec - sent.nanosec) // 1000
@@ -605,12 +628,11 @@ class Driver:
         self.twist(message.twist)
 
     def tick(self) -> None:
-        """Call after each step: checks the watchdog."""
+        """Check the watchdog; called after each step."""
         if self._last_us < 0 or not self._timeout_us:
             return
-        self._last_us = min(
-            self._last_us, self._port.time_us
-        )  # the world may have gone back to an earlier moment
+        # Simulated time may have gone back to an earlier moment.
+        self._last_us = min(self._last_us, self._port.time_us)
         if self._port.time_us - self._last_us > self._timeout_us:
             self.end()
 
@@ -622,7 +644,7 @@ class Driver:
             self._release()
 
     def enable(self, on: bool) -> None:
-        """Switch the motors."""
+        """Turn the motors on or off."""
         why = self._port.electrics.inhibited
         if on and why:
             self._log(f"the motors stay off: {why}")

@@ -1,9 +1,9 @@
-"""The messages, services and actions of simulation_interfaces, ROS 2's standard for
-simulators (ros-simulation/simulation_interfaces).
+"""Messages, services and actions of simulation_interfaces, ROS 2's standard for
+simulators.
 
-Names of fields, their order and the constants are those of the package's definitions.
-It has two lines of versions: 1.x (1.4, 1.5 and 1.6 are equal) in Humble, Jazzy and
-Kilted, and 2.x (2.1) in Lyrical and Rolling.
+Names of fields, their order and the constants are taken from the package's definitions
+(ros-simulation/simulation_interfaces). It has two lines of versions: 1.x (1.4, 1.5 and
+1.6 are equal) in Humble, Jazzy and Kilted, and 2.x (2.1) in Lyrical and Rolling.
 """
 
 from __future__ import annotations
@@ -150,20 +150,25 @@ ACTIONS: Final = {
 
 
 def messages(distro: str) -> Mapping[str, str]:
-    """Definitions of the messages in a distribution of ROS 2, by name, in order of
-    dependency.
+    """Return the definitions of the messages in a distribution of ROS 2, by name.
+
+    They are in the order of dependency.
     """
     return _MESSAGES | _MESSAGES_2 if distro in SECOND_LINE else _MESSAGES
 
 
 def services(distro: str) -> Mapping[str, tuple[str, str]]:
-    """Requests and responses of the services in a distribution of ROS 2, by name."""
+    """Return requests and responses of the services in a distribution of ROS 2, by
+    name.
+    """
     return _SERVICES | _SERVICES_2 if distro in SECOND_LINE else _SERVICES
 
 
 class Code(IntEnum):
-    """Result codes. Those above 100 belong to services, and equal numbers mean
-    different things there.
+    """Result codes.
+
+    Codes above 100 belong to single services, where equal numbers have different
+    meanings.
     """
 
     FEATURE_UNSUPPORTED = 0
@@ -196,7 +201,7 @@ class Code(IntEnum):
 
 
 class Refused(Exception):
-    """A request is refused.
+    """Refused request.
 
     Parameters
     ----------
@@ -233,8 +238,10 @@ class Category(IntEnum):
 
 
 class Shape(IntEnum):
-    """Types of bounds: none; two opposite corners; corners of a convex hull; a centre
-    and a point whose x is the radius.
+    """Types of bounds.
+
+    They are none, two opposite corners, corners of a convex hull, and a centre with a
+    point whose x is the radius.
     """
 
     EMPTY = 0
@@ -244,7 +251,7 @@ class Shape(IntEnum):
 
 
 class Feature(IntEnum):
-    """Features of a simulator that this one has."""
+    """Features of the standard that this simulator has."""
 
     SPAWNING = 0
     DELETING = 1
@@ -301,6 +308,6 @@ CHANGING: Final = frozenset(
 """Features that change the world."""
 
 SCOPE_TIME, SCOPE_STATE, SCOPE_SPAWNED, SCOPE_ALL = 1, 2, 4, 255
-"""Scopes of a reset, as bits; 0 is `SCOPE_ALL`."""
+"""Scopes of a reset, as bits; 0 means `SCOPE_ALL`."""
 ANY_TAG, ALL_TAGS = 0, 1
-"""How tags are filtered."""
+"""Modes of a filter of tags."""

@@ -19,21 +19,21 @@ from botyard.protocols.ros_messages.frames import StepFrames, planar
 F8 = NDArray[np.float64]
 
 _POINT: Final = 12
-"""Bytes of a point: three float32."""
+"""Size of a point, bytes: three float32."""
 _POSE: Final = 56
-"""Bytes of a position and a quaternion: seven float64."""
+"""Size of a position and a quaternion, bytes: seven float64."""
 _TWIST: Final = 48
-"""Bytes of linear and angular velocity: six float64."""
+"""Size of linear and angular velocity, bytes: six float64."""
 
 
 @dataclass(slots=True, eq=False)
 class Cloud:
-    """A sensor whose readings become points.
+    """Sensor whose readings become points.
 
     Attributes
     ----------
     key : (str, str, int)
-        Robot, kind and index, by which `Fleet` has its readings.
+        Robot, kind and index, the key of its readings in `Fleet`.
     rays : Rays
         Its rays.
     """
@@ -43,18 +43,18 @@ class Cloud:
 
 
 class _Layout(NamedTuple):
-    """Where the rays of clouds have their readings.
+    """Positions of the readings of clouds.
 
     Attributes
     ----------
     spans : mapping
-        The sensors that it was made for, see `Fleet.measured`.
+        Sensors that it was made for; see `Fleet.measured`.
     clouds : list of Cloud
-        Those of them.
+        Clouds among them.
     places : (n,) int64
         Indices of their readings.
     rays : Rays
-        Of all of them, (n, ...).
+        Rays of all clouds, (n, ...).
     last : (clouds,) int64
         Index of each cloud's last ray.
     """
@@ -69,7 +69,7 @@ class _Layout(NamedTuple):
     def of(
         cls, clouds: Sequence[Cloud], spans: Mapping[Hashable, tuple[int, int]]
     ) -> _Layout:
-        """Of the clouds whose sensors were measured, of which there is one at least."""
+        """Return the layout of the clouds whose sensors were measured, at least one."""
         taken = [(cloud, spans[cloud.key]) for cloud in clouds if cloud.key in spans]
         found = [cloud for cloud, _ in taken]
         joined = [
@@ -84,7 +84,7 @@ class _Layout(NamedTuple):
 
 
 class StepData:
-    """Rows of the state and readings of all sensors after a step, as ROS sends them.
+    """State rows and readings of all sensors after a step, in the form of ROS.
 
     The publisher calls `forget` before the messages of each step.
 
@@ -98,7 +98,7 @@ class StepData:
     frames : StepFrames
         Transforms.
     covariance : OdometryCovariance
-        Covariances of odometry, of robots whose name profile has them.
+        Covariances of odometry, for robots whose name profile has them.
     """
 
     def __init__(self, is_localized: bool = False) -> None:
@@ -111,12 +111,12 @@ class StepData:
         self._measured: tuple[int, Mapping[Hashable, tuple[int, int]]] | None = None
         self._short: NDArray[np.float32] | None = None
         self._views: dict[bool, tuple[bytes, bytes]] = {}
-        """Ranges, with infinities or without, and intensities."""
+        """Ranges, with or without infinities, and intensities."""
         self._points: dict[Cloud, bytes] | None = None
         self._laid: _Layout | None = None
 
     def forget(self) -> None:
-        """Invalidate the cache: the state has changed."""
+        """Invalidate the cache after a change of state."""
         self._columns.clear()
         self._poses.clear()
         self._twists = b""
@@ -125,12 +125,12 @@ class StepData:
         self.forget_readings()
 
     def forget_readings(self) -> None:
-        """Invalidate the readings: a sensor was measured between steps."""
+        """Invalidate the readings after a sensor was measured between steps."""
         self._measured = self._short = self._points = None
         self._views.clear()
 
     def add(self, cloud: Cloud) -> None:
-        """Register a sensor whose points will be published."""
+        """Register a sensor whose points are published."""
         self._clouds.append(cloud)
         self._laid = None
 
@@ -140,18 +140,20 @@ class StepData:
         self._laid = None
 
     def of(self, fleet: Fleet, what: str, robot: str) -> Any:
-        """What a column of the state says of a robot, as Python's numbers."""
+        """Return a robot's value in a column of the state, as Python numbers."""
         column = self._columns.get(what)
         if column is None:
+            # One `tolist` for all robots costs less than an array access for each.
             column = self._columns[what] = getattr(fleet.state, what).tolist()
         return column[fleet.rows[robot]]
 
     def odometry(self, fleet: Fleet, what: str, robot: str) -> tuple[bytes, bytes]:
-        """Bytes of a pose, which is the state's ``pose`` or ``odom``, and of the
-        velocity, as they stand in nav_msgs/Odometry.
+        """Return the bytes of a pose and of the velocity, as they are in
+        nav_msgs/Odometry.
 
-        Float64: x, y, z, m, and a quaternion x, y, z, w; linear, m/s, and angular
-        velocity, rad/s, x, y, z each.
+        The pose is the state's ``pose`` or ``odom``. Values are float64: x, y, z, m,
+        and a quaternion x, y, z, w; linear, m/s, and angular velocity, rad/s, x, y, z
+        each.
         """
         poses = self._poses.get(what)
         if poses is None:
@@ -168,8 +170,10 @@ class StepData:
         ]
 
     def measured(self, fleet: Fleet) -> tuple[int, Mapping[Hashable, tuple[int, int]]]:
-        """Version of the sensors' layout, and the slices of those that were measured in
-        this step; of none where readings are rounded.
+        """Return the version of the sensors' layout, and the slices of the measured
+        sensors.
+
+        There are no slices if readings are rounded.
         """
         if self._measured is None:
             self._measured = fleet.layout, fleet.measured if fleet.is_exact else {}
@@ -178,8 +182,9 @@ class StepData:
     def scan(
         self, fleet: Fleet, span: tuple[int, int], inf: bool, range_min: float = 0.0
     ) -> tuple[bytes, bytes]:
-        """Bytes of a sensor's ranges and of its intensities, as float32; with `inf`,
-        infinities as `ScanArrays.is_open` says.
+        """Return the bytes of a sensor's ranges and of its intensities, as float32.
+
+        With `inf`, infinities are set as `ScanArrays.is_open` says.
         """
         ranges, seen = self._views.get(inf) or self._viewed(fleet, inf)
         a, b = 4 * span[0], 4 * span[1]
@@ -196,14 +201,15 @@ class StepData:
         return made
 
     def _shortened(self, fleet: Fleet) -> NDArray[np.float32]:
-        """Ranges of all sensors, m."""
+        """Return the ranges of all sensors as float32, m."""
         if self._short is None:
             self._short = fleet.readings[0].astype(np.float32)
         return self._short
 
     def cloud(self, fleet: Fleet, cloud: Cloud) -> bytes | None:
-        """The points of a sensor that was added, 12 bytes each; None if its readings
-        were not taken in this step, or are rounded.
+        """Return the points of a registered sensor, 12 bytes each.
+
+        None means that its readings were not taken in this step, or are rounded.
         """
         if self._points is None:
             self._points = self._all_points(fleet)
@@ -212,6 +218,7 @@ class StepData:
     def _all_points(self, fleet: Fleet) -> dict[Cloud, bytes]:
         spans = self.measured(fleet)[1]
         laid = self._laid
+        # The layout stays the same as long as the same sensors are measured.
         if laid is None or laid.spans is not spans:
             if not any(cloud.key in spans for cloud in self._clouds):
                 return {}
@@ -220,6 +227,7 @@ class StepData:
         rays = laid.rays
         points = self._shortened(fleet)[laid.places][:, None] * rays.directions
         points += rays.origins
+        # Rays without a hit have no point.
         kept = fleet.readings[0][laid.places] < rays.farthest
         data = points[kept].tobytes()
         ends = (np.cumsum(kept)[laid.last] * _POINT).tolist()

@@ -1,4 +1,4 @@
-"""Topics with transforms, of all robots together or of each robot by itself."""
+"""Topics with transforms, of all robots together or of each robot separately."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from botyard.protocols.ros_messages.types import Types
 
 
 class Transforms:
-    """``tf`` and ``tf_static``.
+    """Topics ``tf`` and ``tf_static``.
 
     Parameters
     ----------
     types, messages : Types, Messages
-        Make messages.
+        Message types and factory.
     name : str
-        Name of the topic, to which ``_static`` is appended for transforms that never
-        change.
+        Name of the topic; ``_static`` is appended for fixed transforms.
     robots : callable
-        The robots at present.
+        Returns the present robots.
     fixed : sequence of Transform
-        Further transforms that never change.
+        Further fixed transforms.
     """
 
     def __init__(
@@ -43,10 +42,10 @@ class Transforms:
         self._quick: tuple[Sequence[RobotTopics], QuickTransforms] | None = None
 
     def topics(self) -> list[Topic]:
-        """Both topics."""
+        """Return both topics."""
         moving, fixed = (
-            "odom → base_link, wheels and what else moves",
-            "base_link → sensors, and what else does not move",
+            "odom → base_link, wheels and other moving frames",
+            "base_link → sensors, and other fixed frames",
         )
         return [
             Topic(
@@ -67,13 +66,13 @@ class Transforms:
         ]
 
     def moving(self, stamp: Stamp) -> Any:
-        """tf2_msgs/TFMessage of what changes with every step."""
+        """Return a tf2_msgs/TFMessage of the moving transforms."""
         return self._m.tf(
             stamp, [t for robot in self._robots() for t in robot.transforms()]
         )
 
     def fixed(self, stamp: Stamp) -> Any:
-        """tf2_msgs/TFMessage of what never changes."""
+        """Return a tf2_msgs/TFMessage of the fixed transforms."""
         return self._m.tf(
             stamp,
             [
@@ -87,6 +86,7 @@ class Transforms:
 
     def _bytes(self, wire: str, stamp: Stamp) -> bytes:
         robots = self._robots()
+        # The template depends on the frames of all robots.
         if self._quick is None or self._quick[0] != robots:
             pairs = [pair for robot in robots for pair in robot.frames.pairs]
             self._quick = robots, QuickTransforms(self._types, self._m, pairs)

@@ -1,9 +1,9 @@
-"""ROS message types: classes, encoding, definitions and MD5 sums, for ROS 1 (its own
-wire form) and ROS 2 (CDR), by rosbags.
+"""ROS message types: classes, encoding, definitions and MD5 sums.
 
-Messages are objects of the ROS 1 classes for all transports: they have all fields of
-the ROS 2 types, plus ``header.seq``. So a message is built once, and encoded once per
-wire form. Type names are those of ROS 1, ``nav_msgs/Odometry``.
+rosbags encodes them for ROS 1 (its own wire format) and ROS 2 (CDR). Messages are
+objects of the ROS 1 classes for all transports: they have all fields of the ROS 2
+types, plus ``header.seq``. A message is therefore built once, and encoded once per wire
+format. Type names are ROS 1 names, such as ``nav_msgs/Odometry``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from botyard.protocols.ros_messages import simulation_interfaces as simulation
 
 EXTRA: Final = {
     "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
-    # not in Lyrical any more
+    # Removed in Lyrical.
     "geometry_msgs/Pose2D": "float64 x\nfloat64 y\nfloat64 theta",
     **{
         name: text
@@ -35,7 +35,7 @@ EXTRA: Final = {
         for name, text in ros.definitions.items()
     },
 }
-"""Types that rosbags lacks: of ROS packages, and of botyard's devices."""
+"""Types that rosbags lacks, of ROS packages and of botyard's devices."""
 SERVICES: Final = {
     "std_srvs/Empty": ("", ""),
     "std_srvs/SetBool": ("bool data", "bool success\nstring message"),
@@ -98,7 +98,7 @@ ROS2_SERVICES: Final = {
         "rcl_interfaces/SetParametersResult result",
     ),
 }
-"""Requests and responses of services of ROS 2 only."""
+"""Requests and responses of services that only ROS 2 has."""
 ACTIONS: Final = {
     f"{simulation.PACKAGE}/{name}": texts for name, texts in simulation.ACTIONS.items()
 }
@@ -122,30 +122,36 @@ _PLAIN: Final = frozenset(
 
 
 def full(name: str) -> str:
-    """Rosbags' name of a type, and ROS 2's: ``nav_msgs/Odometry`` →
+    """Return the ROS 2 name of a type: ``nav_msgs/Odometry`` →
     ``nav_msgs/msg/Odometry``.
+
+    rosbags uses the same names.
     """
     return name if name.count("/") > 1 else name.replace("/", "/msg/")
 
 
 def service_name(name: str) -> str:
-    """ROS 2's name of a service type: ``std_srvs/Empty`` → ``std_srvs/srv/Empty``."""
+    """Return the ROS 2 name of a service type: ``std_srvs/Empty`` →
+    ``std_srvs/srv/Empty``.
+    """
     return name if name.count("/") > 1 else name.replace("/", "/srv/")
 
 
 def action_name(name: str) -> str:
-    """ROS 2's name of an action type: ``nav2_msgs/Spin`` → ``nav2_msgs/action/Spin``."""
+    """Return the ROS 2 name of an action type: ``nav2_msgs/Spin`` →
+    ``nav2_msgs/action/Spin``.
+    """
     return name if name.count("/") > 1 else name.replace("/", "/action/")
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceType:
-    """A service type.
+    """Service type.
 
     Attributes
     ----------
     name : str
-        For example ``std_srvs/Empty``.
+        Name, for example ``std_srvs/Empty``.
     request, response : str
         Names of its messages.
     md5 : str
@@ -166,17 +172,19 @@ class Types:
     distro : str
         Distribution of ROS 2.
     more : mapping
-        Definitions of further types by name, in order of dependency.
+        Definitions of further types by name, in the order of dependency.
 
     Raises
     ------
     WorldError
-        There is no such distribution.
+        The distribution is unknown.
     """
 
     def __init__(
         self, distro: str = "jazzy", more: Mapping[str, str] = MappingProxyType({})
     ) -> None:
+        # Imported late, because rosbags takes long to import, and runs without ROS do
+        # not need it.
         from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
         self._one = get_typestore(Stores.ROS1_NOETIC)
@@ -184,8 +192,8 @@ class Types:
             "humble": Stores.ROS2_HUMBLE,
             "jazzy": Stores.ROS2_JAZZY,
             "kilted": Stores.ROS2_KILTED,
-            # older releases of rosbags do not know it; Kilted's types are the same as
-            # far as they are used here
+            # Older releases of rosbags lack Lyrical; Kilted has the same types as far
+            # as they are used here.
             "lyrical": getattr(Stores, "ROS2_LYRICAL", Stores.ROS2_KILTED),
         }
         if distro not in stores:
@@ -208,7 +216,7 @@ class Types:
         self._definitions: dict[str, tuple[str, str]] = {}
 
     def learn(self, definitions: Mapping[str, str]) -> None:
-        """Register further types: definitions by name, in order of dependency.
+        """Register further types: definitions by name, in the order of dependency.
 
         Raises
         ------
@@ -222,7 +230,9 @@ class Types:
                     if dict(self._one.fielddefs[full(name)][1]) != dict(
                         parsed[full(name)][1]
                     ):
-                        raise WorldError(f"there is another ROS message type {name}")
+                        raise WorldError(
+                            f"another ROS message type already has the name {name}"
+                        )
 
                     continue
 
@@ -230,7 +240,7 @@ class Types:
             except WorldError:
                 raise
             except Exception as error:
-                # the text is untrusted, and rosbags raises all kinds of exceptions
+                # The text is untrusted, and rosbags raises all kinds of exceptions.
                 raise WorldError(f"ROS message type {name}: {error!r}"[:300]) from None
 
             self._more[name] = text
@@ -238,20 +248,22 @@ class Types:
                 self._add(self._two, name, text)
 
     def has_header(self, name: str) -> bool:
-        """Whether messages of a type have a field ``header``."""
+        """Return whether messages of a type have a field ``header``."""
         return any(field == "header" for field, _ in self._one.fielddefs[full(name)][1])
 
     def begins_with_header(self, name: str) -> bool:
-        """Whether messages of a type begin with a std_msgs/Header, whose ``seq`` ROS
-        1's publishers set.
+        """Return whether messages of a type start with a std_msgs/Header.
+
+        ROS 1's publishers set its ``seq``.
         """
         return [kind[1] for _, kind in self._one.fielddefs[full(name)][1][:1]] == [
             full("std_msgs/Header")
         ]
 
     def made(self, name: str, values: Mapping[str, Any]) -> Any:
-        """Build a message from values by field name; nested messages as mappings or
-        objects, a `Pose` for a geometry_msgs/Pose.
+        """Return a message from values by field name.
+
+        Nested messages are mappings or objects; a `Pose` becomes a geometry_msgs/Pose.
 
         Raises
         ------
@@ -287,6 +299,7 @@ class Types:
                 return self.made(what, value) if isinstance(value, Mapping) else value
 
             item, _ = what
+            # Arrays of numbers are NumPy arrays in rosbags; arrays of texts are lists.
             if int(item[0]) == 1 and "string" not in item[1][0]:
                 kinds = {"byte": "uint8", "octet": "uint8", "char": "uint8"}
                 return np.asarray(value, kinds.get(item[1][0], item[1][0]))
@@ -294,7 +307,7 @@ class Types:
             return [self._value(item, one) for one in value]
         except (TypeError, ValueError, OverflowError) as error:
             raise WorldError(
-                f"a ROS message: expected {what}, found {type(value).__name__}: {error}"
+                f"ROS message: expected {what}, found {type(value).__name__}: {error}"
             ) from None
 
     def _add(self, store: Any, name: str, text: str) -> None:
@@ -303,7 +316,7 @@ class Types:
 
     @property
     def _ros2(self) -> Any:
-        """The store of ROS 2 types, built on first use."""
+        """Store of ROS 2 types, built on first use."""
         if self._two is None:
             store = self._two = self._get_typestore(self._two_store)
             standard, package = simulation.services(self.distro), simulation.PACKAGE
@@ -323,6 +336,7 @@ class Types:
 
             for name, parts in ACTIONS.items():
                 self._add_action(store, action_name(name), *parts)
+            # Hashes of types (REP-2011) depend on rosidl's names of kinds.
             for name, (constants, fields) in store.fielddefs.items():
                 store.fielddefs[name] = (
                     constants,
@@ -332,15 +346,18 @@ class Types:
         return self._two
 
     def _add_service(self, store: Any, name: str, request: str, response: str) -> None:
-        """Register a service type as rosidl describes it: request, response,
-        introspection event, and the type that holds the three.
+        """Register a service type as rosidl describes it.
+
+        It has a request, a response, an introspection event, and a type that holds all
+        three.
         """
         event = (
             f"service_msgs/ServiceEventInfo info\n{name}_Request[<=1] "
             f"request\n{name}_Response[<=1] response"
         )
         parts = {f"{name}_Request": request, f"{name}_Response": response}
-        if "service_msgs/msg/ServiceEventInfo" in store.types:  # not in Humble
+        # Humble has no introspection of services.
+        if "service_msgs/msg/ServiceEventInfo" in store.types:
             parts[f"{name}_Event"] = event
             parts[name] = (
                 f"{name}_Request request_message\n{name}_Response "
@@ -361,8 +378,9 @@ class Types:
     def _add_action(
         self, store: Any, name: str, goal: str, result: str, feedback: str
     ) -> None:
-        """Register an action type as rosidl describes it: its three parts, two
-        services, and the message of its feedback.
+        """Register an action type as rosidl describes it.
+
+        It has three parts, two services, and the message of its feedback.
         """
         uuid = "unique_identifier_msgs/UUID goal_id"
         for part, text in (("Goal", goal), ("Result", result), ("Feedback", feedback)):
@@ -377,65 +395,73 @@ class Types:
         self._add(store, f"{name}_FeedbackMessage", f"{uuid}\n{name}_Feedback feedback")
 
     def __getitem__(self, name: str) -> Any:
-        """The class of a type; WorldError when it is not known."""
+        """Return the class of a type.
+
+        Raises
+        ------
+        WorldError
+            The type is unknown.
+        """
         found = self._one.types.get(full(name))
         if found is None:
             raise WorldError(f'no ROS message type "{name}"')
         return found
 
     def empty(self, name: str) -> Any:
-        """A message of a type without fields (rosbags adds a placeholder field)."""
+        """Return a message of a type without fields (rosbags adds a placeholder field)."""
         kind = self[name]
         fillers = [f for f in kind.__dataclass_fields__ if not f.startswith("__")]
         return kind(*(0 for _ in fillers))
 
     def knows(self, name: str) -> bool:
-        """Whether a type is known."""
+        """Return whether a type is known."""
         return full(name) in self._one.types
 
     def encode_ros1(self, message: Any, name: str) -> bytes:
-        """Bytes of a message in ROS 1's form."""
+        """Return the bytes of a message in ROS 1's format."""
         return bytes(self._one.serialize_ros1(message, full(name)))
 
     def decode_ros1(self, data: bytes, name: str) -> Any:
-        """A message from bytes in ROS 1's form.
+        """Return the message in bytes of ROS 1's format.
 
         Raises
         ------
         PeerError
-            They are not of this type.
+            The bytes are not of this type.
         """
         return _decoded(
             lambda: self._one.deserialize_ros1(data, full(name)), data, name
         )
 
     def encode_cdr(self, message: Any, name: str) -> bytes:
-        """Bytes of a message in CDR, little-endian, with its four bytes of header."""
+        """Return the bytes of a message in CDR, little-endian, with its header of four
+        bytes.
+        """
         return bytes(self._ros2.serialize_cdr(message, full(name)))
 
     def decode_cdr(self, data: bytes, name: str) -> Any:
-        """A message from CDR.
+        """Return the message in CDR bytes.
 
         Raises
         ------
         PeerError
-            It is not of this type.
+            The bytes are not of this type.
         """
         return _decoded(
             lambda: self._ros2.deserialize_cdr(data, full(name)), data, name
         )
 
     def two(self, name: str) -> Any:
-        """The class of a type that only ROS 2 has; KeyError when it is not known."""
+        """Return the class of a type that only ROS 2 has; KeyError if it is unknown."""
         return self._ros2.types[full(name)]
 
     def fields(self, name: str) -> list[tuple[str, Any]]:
-        """Names and kinds of a ROS 2 type's fields, as rosbags describes them."""
+        """Return names and kinds of a ROS 2 type's fields, as rosbags describes them."""
         return list(self._ros2.fielddefs[full(name)][1])
 
     def constants(self, name: str) -> list[tuple[str, Any]]:
-        """Names and values of a ROS 2 type's constants. KeyError when the type is not
-        known.
+        """Return names and values of a ROS 2 type's constants; KeyError if it is
+        unknown.
         """
         return [
             (constant, value)
@@ -443,8 +469,14 @@ class Types:
         ]
 
     def definition2(self, name: str) -> str:
-        """Full text of the ROS 2 definition of a message, request or response; empty
-        for parts of actions. KeyError: it is not known.
+        """Return the full ROS 2 definition of a message, request or response.
+
+        It is empty for parts of actions.
+
+        Raises
+        ------
+        KeyError
+            The type is unknown.
         """
         store = self._ros2
         package, kind, plain = full(name).split("/", 2)
@@ -453,7 +485,7 @@ class Types:
         if kind == "action":
             return ""
         as_message = (
-            # rosbags writes definitions of messages only
+            # rosbags generates definitions of messages only.
             f"{package}/msg/{plain}"
         )
         store.fielddefs[as_message] = store.fielddefs[full(name)]
@@ -463,15 +495,19 @@ class Types:
             del store.fielddefs[as_message]
 
     def filled(self, name: str, fields: Mapping[str, Any]) -> Any:
-        """A message of a ROS 2 type with these fields; all others are zero or empty."""
+        """Return a message of a ROS 2 type with these fields; others are zero or empty."""
         kinds = self.fields(name)
         return self.two(name)(
             **{n: fields[n] if n in fields else self._zero(kind) for n, kind in kinds}
         )
 
     def blank(self, name: str) -> Any:
-        """A message of a ROS 1 type with all fields zero or empty. KeyError when the
-        type is not known.
+        """Return a message of a ROS 1 type with all fields zero or empty.
+
+        Raises
+        ------
+        KeyError
+            The type is unknown.
         """
         return self._blank(full(name))
 
@@ -482,10 +518,10 @@ class Types:
         )
 
     def _zero(self, kind: Any, filled: Callable[[str], Any] | None = None) -> Any:
-        """The default value of a field; kinds as in `fields`: 1 base, 2 message, 3
-        array, 4 sequence.
+        """Return the default value of a field.
 
-        `filled` makes messages; without it they are those of ROS 2.
+        Kinds are numbered as in `fields`: 1 base, 2 message, 3 array, 4 sequence.
+        `filled` makes nested messages; without it they are ROS 2 messages.
         """
         sort, what = int(kind[0]), kind[1]
         if sort == 1:
@@ -510,15 +546,16 @@ class Types:
         return [self._zero(item, filled) for _ in range(count)]
 
     def hash(self, name: str) -> str:
-        """``RIHS01_…`` hash of a ROS 2 message or service type (REP-2011); empty for
-        Humble, which has none.
+        """Return the ``RIHS01_…`` hash of a ROS 2 message or service type (REP-2011).
+
+        It is empty for Humble, which has no hashes.
         """
         if self.distro == "humble":
             return ""
         return str(self._ros2.hash_rihs01(full(name)))
 
     def definition(self, name: str) -> tuple[str, str]:
-        """Full text of a message's definition, and its MD5 sum (ROS 1)."""
+        """Return the full text of a message's definition, and its MD5 sum (ROS 1)."""
         if name not in self._definitions:
             text, md5 = self._one.generate_msgdef(full(name))
             self._definitions[name] = (text, md5)
@@ -526,7 +563,7 @@ class Types:
         return self._definitions[name]
 
     def service(self, name: str) -> ServiceType:
-        """A service type by its name. KeyError when it is not known."""
+        """Return a service type by its name; KeyError if it is unknown."""
         request, response = SERVICES[name]
         text = self._md5_text(request) + self._md5_text(response)
         return ServiceType(
@@ -537,8 +574,9 @@ class Types:
         )
 
     def _md5_text(self, text: str) -> str:
-        """The text that is hashed for a service's MD5 sum: message types are replaced
-        by their own sums.
+        """Return the text that is hashed for a service's MD5 sum.
+
+        Message types are replaced by their own sums, as in ROS 1's gentools.
         """
         lines = []
         for line in text.split("\n"):
@@ -556,8 +594,9 @@ class Types:
 
 
 def _as_rosidl(kind: Any) -> Any:
-    """A field's kind as rosidl hashes it: ``char`` is ``uint8``; messages of services
-    are not in ``msg``.
+    """Return a field's kind as rosidl hashes it.
+
+    ``char`` is ``uint8``, and messages of services are not in ``msg``.
     """
     if isinstance(kind, tuple):
         if kind and kind[0] == "char":
@@ -571,20 +610,22 @@ def _decoded(decode: Any, data: bytes, name: str) -> Any:
     try:
         return decode()
     except Exception as error:
-        # rosbags raises whatever comes: IndexError, struct.error, UnicodeDecodeError,
-        # AssertionError …
+        # rosbags raises many kinds of errors for invalid bytes: IndexError,
+        # struct.error, UnicodeDecodeError, AssertionError and others.
         raise PeerError(
-            f"{len(data)} bytes that are no {name}: {error!r}"[:300]
+            f"expected a message of type {name}, found {len(data)} invalid bytes: {error!r}"[
+                :300
+            ]
         ) from None
 
 
 @cache
 def types(distro: str = "jazzy") -> Types:
-    """The types of a distribution, built once.
+    """Return the types of a distribution, built once.
 
     Raises
     ------
     WorldError
-        There is no such distribution.
+        The distribution is unknown.
     """
     return Types(distro)

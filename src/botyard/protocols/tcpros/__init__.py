@@ -1,6 +1,9 @@
-"""ROS 1: topics and services over TCPROS, and the master's and nodes' XML-RPC."""
+"""ROS 1: topics and services over TCPROS, and XML-RPC of master and nodes."""
 
 from typing import Final
 
 MASTER_PORT: Final = 11311
-"""Default port of a master. Here, since options name it in runs without ROS, too."""
+"""Default port of a master.
+
+It is here because options name it also in runs without ROS.
+"""

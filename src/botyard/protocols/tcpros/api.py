@@ -1,9 +1,8 @@
-"""Methods of ROS's master and slave APIs, one table each, and validation of their
-arguments, which are untrusted.
+"""Methods of ROS's master and slave APIs, and validation of their untrusted arguments.
 
-After validation, names and addresses are well formed, and texts short and printable
-(wiki.ros.org/ROS/Master_API, Parameter Server API, Slave_API). Names follow the rule of
-rosgraph.names, with hyphens and dots allowed.
+After validation, names and addresses are well formed, and texts are short and
+printable. Names follow the rule of rosgraph.names, with hyphens and dots allowed.
+Sources: wiki.ros.org/ROS/Master_API, Parameter Server API, Slave_API.
 """
 
 from __future__ import annotations
@@ -25,8 +24,9 @@ _NAME: Final = re.compile(r"[~/A-Za-z][A-Za-z0-9_/.\-]*\Z")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_/*.\-]*\Z")
 
 Check = Callable[[Any], Any]
-"""Validates an argument and returns it, possibly shortened. Raises PeerError with what
-was expected.
+"""Check of an argument: returns it, possibly shortened.
+
+Raises PeerError with the expected form.
 """
 
 
@@ -35,7 +35,7 @@ def _is_text(value: object, limit: int) -> bool:
 
 
 def caller(value: Any) -> str:
-    """The caller's id, which is only displayed."""
+    """Validate the caller's id, which is only displayed."""
     if not _is_text(value, MAX_NAME):
         raise PeerError(
             f"expected the caller's name, at most {MAX_NAME} printable characters"
@@ -45,33 +45,33 @@ def caller(value: Any) -> str:
 
 
 def name(value: Any) -> str:
-    """A name of a node, topic or service, absolute or not."""
+    """Validate a name of a node, topic or service, absolute or not."""
     if not (isinstance(value, str) and len(value) <= MAX_NAME and _NAME.match(value)):
         raise PeerError(f"expected a name in the graph, found {shown(value)!r}")
     return value
 
 
 def type_name(value: Any) -> str:
-    """A type of messages."""
+    """Validate a message type."""
     if not (isinstance(value, str) and len(value) <= MAX_NAME and _TYPE.match(value)):
         raise PeerError(f"expected a type, found {shown(value)!r}")
     return value
 
 
 def uri(value: Any) -> str:
-    """Address of a node."""
+    """Validate the address of a node."""
     address(value)
     return str(value)
 
 
 def service_uri(value: Any) -> str:
-    """Address of a service."""
+    """Validate the address of a service."""
     address(value, "rosrpc")
     return str(value)
 
 
 def key(value: Any) -> str:
-    """Key of a parameter."""
+    """Validate the key of a parameter."""
     if not (value and _is_text(value, MAX_KEY)):
         raise PeerError(
             f"expected the key of a parameter, at most {MAX_KEY} printable "
@@ -82,19 +82,19 @@ def key(value: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """A text for display."""
+    """Validate a text for display, and shorten it."""
     if not isinstance(value, str):
         raise PeerError(f"expected a text, found {type(value).__name__}")
     return shown(value, MAX_TEXT)
 
 
 def space(value: Any) -> str:
-    """A namespace; empty: all."""
+    """Validate a namespace; an empty one means all names."""
     return name(value) if value else ""
 
 
 def protocols(value: Any) -> list[str]:
-    """Names of the protocols that a subscriber supports, from ``[[name, …], …]``."""
+    """Validate a list ``[[name, …], …]`` of protocols, and return their names."""
     if not isinstance(value, list) or not all(
         isinstance(p, list) and p and isinstance(p[0], str) for p in value
     ):
@@ -104,12 +104,12 @@ def protocols(value: Any) -> list[str]:
 
 
 def anything(value: Any) -> Any:
-    """Any value."""
+    """Accept any value."""
     return value
 
 
 class Method(NamedTuple):
-    """A method of an API.
+    """Method of an API.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ MASTER: Final[Mapping[str, Method]] = {
     "subscribeParam": Method((name, uri, key)),
     "unsubscribeParam": Method((name, uri, key)),
 }
-"""The master's methods, except ``system.multicall``."""
+"""Methods of the master, except ``system.multicall``."""
 SLAVE: Final[Mapping[str, Method]] = {
     "getBusStats": Method((caller,)),
     "getBusInfo": Method((caller,)),
@@ -156,12 +156,14 @@ SLAVE: Final[Mapping[str, Method]] = {
     "getPublications": Method((caller,)),
     "paramUpdate": Method((caller, key, anything)),
     "publisherUpdate": Method(
+        # The list in the call is ignored, because a forged one could redirect the node;
+        # the new list is requested from the master.
         (caller, name, anything)
-    ),  # the new list is requested from the master
+    ),
     "requestTopic": Method((caller, name, protocols)),
     "shutdown": Method((caller,), (text,)),
 }
-"""A node's methods."""
+"""Methods of a node."""
 
 
 def checked(
@@ -172,11 +174,11 @@ def checked(
     Raises
     ------
     PeerError
-        The method is unknown, or an argument is invalid; the message says which.
+        The method is unknown, or an argument is invalid; the message names it.
     """
     known = table.get(method)
     if known is None:
-        raise PeerError(f"there is no method {shown(method)!r}")
+        raise PeerError(f"no method {shown(method)!r}")
     checks = known.needed + known.more
     if not len(known.needed) <= len(args) <= len(checks):
         raise PeerError(
@@ -199,7 +201,7 @@ def answer(value: Any) -> tuple[int, str, Any]:
     Raises
     ------
     PeerError
-        It is no such list.
+        The value is not such a list.
     """
     if not (isinstance(value, list) and len(value) == 3 and type(value[0]) is int):
         raise PeerError(f"expected [code, status, value], found {shown(value, 100)}")

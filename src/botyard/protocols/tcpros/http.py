@@ -1,8 +1,8 @@
-"""XML-RPC over HTTP/1.1, client and server, sans-I/O. h11 does the framing: keep-alive,
-Content-Length, chunks, interim responses.
+"""XML-RPC over HTTP/1.1, client and server, sans-I/O.
 
-A client requests Connection: close, but takes the response when the message is
-complete, whether the peer closes or not.
+h11 handles keep-alive, Content-Length, chunks and interim responses. A client requests
+``Connection: close``, but takes the response when it is complete, whether the peer
+closes or not.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ MAX_HEAD: Final = 16 << 10
 MAX_URI: Final = 1024
 """Longest address, characters."""
 _FREE_CHUNKS, _MIN_MEAN_CHUNK = 64, 256
-"""Chunks of an answer that are always accepted, and the mean length of further ones,
-bytes: a chunk costs as much as hundreds of bytes.
+"""Number of chunks of an answer that are always accepted, and mean length of further
+ones.
+
+The length is in bytes. Processing a chunk costs as much as hundreds of bytes.
 """
 _INTERIM_RESPONSES: Final = 8
-"""Interim responses (1xx) that are accepted before the final one."""
+"""Limit of interim responses (1xx) before the final one."""
 
 
 class HttpError(PeerError):
-    """A refused request.
+    """Refused request.
 
     Parameters
     ----------
     status : int
         HTTP status.
     text : str
-        What was expected and what was found.
+        Expected and found values.
     """
 
     def __init__(self, status: int, text: str) -> None:
@@ -47,14 +49,14 @@ class HttpError(PeerError):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A method call.
+    """Method call.
 
     Attributes
     ----------
     method : str
-        Its name.
+        Name.
     args : tuple
-        Its arguments, see `botyard.protocols.tcpros.xmlrpc.Document`.
+        Arguments; see `botyard.protocols.tcpros.xmlrpc.Document`.
     """
 
     method: str
@@ -62,8 +64,9 @@ class Call:
 
 
 class Calls:
-    """The server's side of one connection: yields one call at a time; the next one
-    after the last one has been answered.
+    """Server's side of one connection.
+
+    It returns one call at a time, and the next one after the last has been answered.
     """
 
     def __init__(self) -> None:
@@ -72,29 +75,31 @@ class Calls:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no call is in progress, not even partly received."""
+        """Whether no call is in progress, not even a partly received one."""
         return self._http.their_state is h11.IDLE and not self._http.trailing_data[0]
 
     @property
     def is_over(self) -> bool:
-        """Whether no further call can come: close the connection when everything is
+        """Whether no further call can come; close the connection after all output is
         written.
         """
         return self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE, h11.SEND_BODY)
 
     def receive(self, data: bytes) -> None:
-        """Feed bytes."""
+        """Feed received bytes."""
         if data:
             self._http.receive_data(data)
 
     def next_call(self) -> Call | None:
-        """The next complete call; None: more bytes are needed, or the last call is not
-        answered yet.
+        """Return the next complete call.
+
+        None means that more bytes are needed, or that the last call is not answered
+        yet.
 
         Raises
         ------
         HttpError
-            The bytes are no valid call; `refuse` builds the response.
+            The bytes are not a valid call; `refuse` makes the response.
         """
         while not self.is_over:
             try:
@@ -123,39 +128,43 @@ class Calls:
                 if document.method is None:
                     raise HttpError(400, "XML-RPC: expected a call, found a response")
                 return Call(document.method, document.values)
-            else:  # the peer has closed
+            # The peer has closed the connection.
+            else:
                 return None
 
         return None
 
     def _begin(self, request: h11.Request) -> None:
         headers = dict(request.headers)
+        # XML-RPC requests are always POST (xmlrpc.com/spec).
         if request.method != b"POST":
             raise HttpError(
                 405,
                 f"expected POST, found {shown(request.method.decode('ascii', 'replace'), 20)}",
             )
 
-        if (
-            b"origin" in headers
-        ):  # sent by browsers: web pages must not call a server that trusts the local machine
-            raise HttpError(403, "calls from web pages are not taken")
+        # Browsers send this header: web pages must not call a server that trusts the
+        # local machine.
+        if b"origin" in headers:
+            raise HttpError(403, "calls from web pages are refused")
 
+        # A compressed body would bypass the limit on its length.
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            raise HttpError(415, "compressed calls are not taken")
+            raise HttpError(415, "compressed calls are refused")
         length = headers.get(b"content-length")
-        if length is None:  # required by xmlrpc.com/spec
-            raise HttpError(411, "an HTTP request without Content-Length")
+        # xmlrpc.com/spec requires this header.
+        if length is None:
+            raise HttpError(411, "HTTP request: expected Content-Length, found none")
         if int(length) > xmlrpc.MAX_BODY:
             raise HttpError(
                 413,
-                f"an HTTP request of {int(length)} bytes; at most {xmlrpc.MAX_BODY} are taken",
+                f"HTTP request: expected at most {xmlrpc.MAX_BODY} bytes, found {int(length)}",
             )
 
         self._reader = xmlrpc.Reader()
 
     def interim(self) -> bytes:
-        """``100 Continue`` if the peer waits for it, else nothing."""
+        """Return ``100 Continue`` if the peer waits for it, otherwise nothing."""
         if not self._http.they_are_waiting_for_100_continue:
             return b""
         return b"".join(
@@ -163,12 +172,12 @@ class Calls:
         )
 
     def answer(self, body: bytes | bytearray) -> list[bytes]:
-        """The response to the last call, in parts.
+        """Return the response to the last call, in parts.
 
         Parameters
         ----------
         body : bytes
-            The document, see `botyard.protocols.tcpros.xmlrpc.response`; passed through
+            Document of `botyard.protocols.tcpros.xmlrpc.response`, passed through
             without a copy.
 
         Raises
@@ -192,8 +201,9 @@ class Calls:
         return sent
 
     def refuse(self, error: HttpError) -> bytes:
-        """The error response to an invalid request; the connection ends. Empty if no
-        response can be sent.
+        """Return the error response to an invalid request; the connection then ends.
+
+        It is empty if no response can be sent.
         """
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return b""
@@ -216,22 +226,22 @@ class Calls:
                 for part in self._http.send_with_data_passthrough(e) or ()
             ]
         except h11.LocalProtocolError as error:
-            raise HttpError(500, f"nothing can be said any more: {error}") from None
+            raise HttpError(500, f"no response is possible: {error}") from None
 
 
 def encode_response(value: Any) -> bytes:
-    """A whole response document.
+    """Return a whole response document.
 
     Raises
     ------
     PeerError
-        XML-RPC has no such values.
+        XML-RPC cannot represent the value.
     """
     return "".join(xmlrpc.response(value)).encode("utf-8", "replace")
 
 
 class ClientCall:
-    """The client's side: one call and its response.
+    """Client's side: one call and its response.
 
     Parameters
     ----------
@@ -242,12 +252,12 @@ class ClientCall:
     args : tuple
         Its arguments.
     limit : int
-        Longest response that is accepted, bytes.
+        Longest accepted response, bytes.
 
     Raises
     ------
     PeerError
-        XML-RPC has no such values; the address is invalid.
+        XML-RPC cannot represent an argument, or the address is invalid.
     """
 
     def __init__(
@@ -278,13 +288,15 @@ class ClientCall:
                 )
             )
         except (h11.LocalProtocolError, UnicodeError) as error:
-            raise PeerError(f"{shown(uri, 100)}: no address: {error}") from None
+            raise PeerError(
+                f"{shown(uri, 100)}: not a valid address: {error}"
+            ) from None
 
         self.is_complete = False
         """Whether the response is complete."""
 
     def receive(self, data: bytes) -> None:
-        """Feed bytes; empty: the peer has closed the connection.
+        """Feed received bytes; empty if the peer has closed the connection.
 
         Raises
         ------
@@ -298,6 +310,7 @@ class ClientCall:
                 if event is h11.NEED_DATA:
                     return
                 if isinstance(event, h11.InformationalResponse):
+                    # Without this limit, a peer could keep the call busy for ever.
                     self._interim += 1
                     if self._interim > _INTERIM_RESPONSES:
                         raise PeerError(
@@ -317,29 +330,33 @@ class ClientCall:
                     "the connection ended before the answer was complete"
                 ) from None
 
-            raise PeerError(f"no HTTP answer: {shown(error, 200)}") from None
+            raise PeerError(f"not a valid HTTP response: {shown(error, 200)}") from None
 
     def _begin(self, answer: h11.Response) -> None:
         if answer.status_code != 200:
             raise PeerError(f"expected HTTP status 200, found {answer.status_code}")
         headers = dict(answer.headers)
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            raise PeerError("the answer is compressed, which was not asked for")
+            raise PeerError(
+                "the response is compressed, although that was not requested"
+            )
 
     def _more(self, event: h11.Data) -> None:
         self._chunks += event.chunk_start
         self._length += len(event.data)
+        # A peer may send a long answer in chunks of one byte, which would cost much CPU
+        # time.
         if self._chunks > _FREE_CHUNKS + self._length // _MIN_MEAN_CHUNK:
-            raise PeerError(f"an answer in {self._chunks} chunks of a few bytes")
+            raise PeerError(f"the response has {self._chunks} chunks of a few bytes")
         self._reader.feed(bytes(event.data))
 
     def value(self) -> Any:
-        """The returned value.
+        """Return the returned value.
 
         Raises
         ------
         PeerError
-            The response is a fault, or no XML-RPC.
+            The response is a fault, or not XML-RPC.
         """
         document = self._reader.finish()
         if document.method is not None:
@@ -348,7 +365,7 @@ class ClientCall:
 
 
 def address(uri: str, scheme: str = "http") -> tuple[str, int]:
-    """Host and port of an address.
+    """Return host and port of an address.
 
     Raises
     ------
@@ -356,6 +373,7 @@ def address(uri: str, scheme: str = "http") -> tuple[str, int]:
         It has another scheme, or no port.
     """
     host, port, found = None, None, ""
+    # `urlsplit` accepts blanks and control characters, which could inject a header.
     if (
         isinstance(uri, str)
         and len(uri) <= MAX_URI

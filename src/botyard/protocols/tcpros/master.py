@@ -1,13 +1,13 @@
-"""A ROS master, sans-I/O: names, publishers, subscribers, services, parameters
-(wiki.ros.org/ROS/Master_API, Parameter Server API).
+"""ROS master, sans-I/O: names, publishers, subscribers, services and parameters.
 
-Calls are answered at once; notifications of other nodes are queued in `notices`, and
-sent by the server. A node that registers a name from another address replaces the old
-one, which gets a shutdown call.
+Calls are answered at once. Notifications of other nodes are queued in `notices`, and
+the server sends them. A node that registers a name from another address replaces the
+old node, which gets a shutdown call.
 
 Callers are untrusted: `botyard.protocols.tcpros.api` validates arguments, and
 everything that is stored here is bounded. Returned values are never modified
-afterwards, so that they can be encoded in pieces.
+afterwards, so that they can be encoded in pieces. Sources: wiki.ros.org/ROS/Master_API,
+Parameter Server API.
 """
 
 from __future__ import annotations
@@ -22,28 +22,26 @@ from botyard.protocols.tcpros import api
 
 Answer = list[Any]
 MAX_DEPTH: Final = 28
-"""Depth of the parameter tree; with the levels of an answer around it, less than
-`xmlrpc.MAX_DEPTH`.
+"""Depth limit of the parameter tree.
+
+Together with the levels of an answer around it, it is less than `xmlrpc.MAX_DEPTH`.
 """
 MAX_PARAMETERS: Final = 16_000
-"""Values of the parameter tree …"""
+"""Limit of the values in the parameter tree."""
 MAX_PARAMETER_TEXT: Final = 4 << 20
-"""… and characters of their names and texts."""
+"""Limit of the characters of names and texts in the parameter tree."""
 MAX_ENTRIES: Final = 100_000
-"""Registrations of all nodes together: enough for a simulator with thousands of robots.
-"""
+"""Limit of the registrations of all nodes: enough for thousands of simulated robots."""
 MAX_ENTRIES_EACH: Final = MAX_ENTRIES // 4
-"""Registrations from one address, apart from those of this machine."""
+"""Limit of the registrations from one address, except from this machine."""
 MAX_WATCHERS: Final = 20_000
-"""Registrations for changes of parameters: each change looks at all of them."""
+"""Limit of subscriptions to parameters; each change compares all of them."""
 MAX_OF_TOPIC: Final = 1000
-"""Publishers, subscribers or parameter subscribers of one name."""
+"""Limit of publishers, subscribers or parameter subscribers of one name."""
 MAX_TYPES: Final = 20_000
-"""Topics whose type is remembered, with those that have no publishers and subscribers
-any more.
-"""
+"""Limit of topics whose type is remembered, including unused ones."""
 MAX_CALLS: Final = 5000
-"""Calls in one ``system.multicall`` …"""
+"""Limit of the calls in one ``system.multicall``."""
 _NOT_IN_MULTICALL: Final = frozenset(
     [
         "getParam",
@@ -55,22 +53,24 @@ _NOT_IN_MULTICALL: Final = frozenset(
         "system.multicall",
     ]
 )
-"""… and methods that are refused there, because their answers are long."""
+"""Methods that ``system.multicall`` refuses, because their answers are long."""
 NO_NODE: Final = "unknown node"
 
 
 class Notice(NamedTuple):
-    """A pending call to a node. Its arguments are computed when it is made, so only the
-    newest of each kind is needed.
+    """Pending call to a node.
+
+    Its arguments are computed when it is made, so only the newest of each kind is
+    needed.
 
     Attributes
     ----------
     uri : str
-        The node.
+        Address of the node.
     method : str
         ``publisherUpdate``, ``paramUpdate`` or ``shutdown``.
     about : str
-        The topic, the key, or the reason.
+        Topic, key or reason.
     """
 
     uri: str
@@ -79,8 +79,9 @@ class Notice(NamedTuple):
 
 
 def resolved(name: str, caller: str = "/") -> str:
-    """An absolute name without a slash at its end; `caller` is the node that private
-    (``~``) and relative names belong to.
+    """Return an absolute name without a trailing slash.
+
+    `caller` is the node to which private (``~``) and relative names belong.
     """
     if name.startswith("~"):
         name = f"{caller}/{name[1:]}"
@@ -91,7 +92,7 @@ def resolved(name: str, caller: str = "/") -> str:
 
 
 class Size(NamedTuple):
-    """Size of a value: values, characters, levels, and the length of its longest key."""
+    """Size of a value: number of values, characters, levels, and its longest key."""
 
     values: int = 0
     text: int = 0
@@ -103,12 +104,14 @@ _NOTHING: Final = object()
 
 
 def size(value: Any) -> Size:
-    """Compute the size of a value."""
+    """Return the size of a value."""
     if value is _NOTHING:
         return Size()
     if not isinstance(value, dict | list):
         return Size(1, len(value) if isinstance(value, str | bytes) else 0)
     values, text, depth, longest = 1, 0, 0, 0
+    # A list of pending values in place of recursion, so that nesting cannot overflow
+    # the stack.
     todo: list[tuple[Any, int, int]] = [(value, 1, 0)]
     while todo:
         holder, level, key = todo.pop()
@@ -132,7 +135,7 @@ def size(value: Any) -> Size:
 
 
 def _with(node: Any, parts: list[str], value: Any) -> Any:
-    """A copy of a tree with one value replaced (path copying)."""
+    """Return a copy of a tree with one value replaced (path copying)."""
     if not parts:
         return value
     below = node if isinstance(node, dict) else {}
@@ -140,17 +143,25 @@ def _with(node: Any, parts: list[str], value: Any) -> Any:
 
 
 class Parameters:
-    """The parameter server's tree. Dictionaries are immutable: a change copies those on
-    its path.
+    """Tree of the parameter server.
+
+    Dictionaries are immutable: a change copies the dictionaries on its path, so that
+    returned values stay valid.
     """
 
     def __init__(self) -> None:
         self._root: dict[str, Any] = {}
         self.values, self.text = 1, 0
-        """Values and characters of the whole tree."""
+        """Number of values, and number of characters, of the whole tree."""
 
     def get(self, key: str) -> Any:
-        """The value of a key. KeyError when there is none."""
+        """Return the value of a key.
+
+        Raises
+        ------
+        KeyError
+            The key does not exist.
+        """
         value: Any = self._root
         for part in key.split("/")[1:] if key != "/" else ():
             if not isinstance(value, dict):
@@ -160,47 +171,48 @@ class Parameters:
         return value
 
     def set(self, key: str, value: Any) -> None:
-        """Set a key, creating the dictionaries on its path.
+        """Set a key, and create the dictionaries on its path.
 
         Raises
         ------
         PeerError
-            The root is no dictionary, or a limit of depth, key length or size is
+            The root is not a dictionary, or a limit of depth, key length or size is
             exceeded.
         """
         if key == "/" and not isinstance(value, dict):
-            raise PeerError(
-                "cannot set the root of the parameter tree to what is no dictionary"
-            )
+            raise PeerError("the root of the parameter tree: expected a dictionary")
 
         parts = key.split("/")[1:] if key != "/" else []
         new = size(value)
         if len(parts) + new.depth > MAX_DEPTH:
-            raise PeerError(f"a parameter of more than {MAX_DEPTH} levels")
+            raise PeerError(
+                f"parameter: expected at most {MAX_DEPTH} levels, found {len(parts) + new.depth}"
+            )
         if len(key) + new.key > api.MAX_KEY:
             raise PeerError(
-                f"a parameter whose key has more than {api.MAX_KEY} characters"
+                f"parameter: expected a key of at most {api.MAX_KEY} characters"
             )
 
         values, text = self._more(parts)
         values, text = self.values + values + new.values, self.text + text + new.text
         if values > MAX_PARAMETERS or text > MAX_PARAMETER_TEXT:
             raise PeerError(
-                f"no room: at most {MAX_PARAMETERS} parameters with "
-                f"{MAX_PARAMETER_TEXT} characters are kept"
+                f"the parameter tree is full: at most {MAX_PARAMETERS} values with "
+                f"{MAX_PARAMETER_TEXT} characters"
             )
 
         self._root = _with(self._root, parts, value)
         self.values, self.text = values, text
 
     def _more(self, parts: list[str]) -> tuple[int, int]:
-        """Change of the tree's size by setting an empty value at a path: new
-        dictionaries and keys on the path, minus what they replace.
+        """Return the change of the tree's size by an empty value at a path.
+
+        It counts new dictionaries and keys on the path, minus replaced values.
         """
         values = text = 0
         node: Any = self._root
         for part in parts:
-            # a dictionary replaces nothing, or a value
+            # A new dictionary replaces nothing, or a value.
             if not isinstance(node, dict):
                 gone = size(node)
                 values, text, node = values + 1 - gone.values, text - gone.text, {}
@@ -213,7 +225,13 @@ class Parameters:
         return values - gone.values, text - gone.text
 
     def delete(self, key: str) -> None:
-        """Delete a key. KeyError when there is none."""
+        """Delete a key.
+
+        Raises
+        ------
+        KeyError
+            The key does not exist.
+        """
         if key == "/":
             self._root, self.values, self.text = {}, 1, 0
             return
@@ -231,7 +249,7 @@ class Parameters:
         )
 
     def names(self) -> list[str]:
-        """All keys of leaf values, sorted."""
+        """Return all keys of leaf values, sorted."""
         found: list[str] = []
 
         def walk(value: Any, way: str) -> None:
@@ -245,7 +263,9 @@ class Parameters:
         return sorted(found)
 
     def search(self, namespace: str, key: str) -> str | None:
-        """The nearest key of a name, from a namespace upwards."""
+        """Return the nearest key of a name, from a namespace upwards; None if there is
+        none.
+        """
         first = key.strip("/").split("/")[0]
         if key.startswith("/"):
             return key if self._has(key) else None
@@ -268,7 +288,7 @@ class Parameters:
 
 
 class Master:
-    """A master.
+    """ROS master.
 
     Parameters
     ----------
@@ -281,8 +301,9 @@ class Master:
         self.parameters = Parameters()
         self.notices: list[Notice] = []
         self.is_own: Callable[[str], bool] = lambda _uri: False
-        """Whether the node at an address belongs to this process: its name cannot be
-        taken over by others.
+        """Whether the node at an address belongs to this process.
+
+        Other nodes cannot take over the name of such a node.
         """
         self._nodes: dict[str, str] = {}
         self._publishers: dict[str, dict[str, str]] = {}
@@ -291,34 +312,39 @@ class Master:
         self._types: dict[str, str] = {}
         self._watchers: dict[str, dict[str, str]] = {}
         self._holdings: dict[str, int] = {}
-        """Number of registrations of each node …"""
+        """Number of registrations of each node."""
         self._entries = 0
-        """… and all of them together."""
+        """Number of all registrations."""
         self._watched = 0
-        """How many of them are for changes of parameters."""
+        """Number of subscriptions to parameters among them."""
         self._source = ""
         """Address of the caller of the present call."""
         self._owners: dict[str, str] = {}
-        """Address from which each node registered first …"""
+        """Address from which each node registered first."""
         self._of_source: Counter[str] = Counter()
-        """… and the number of registrations of each address."""
+        """Number of registrations from each address."""
 
     def call(
         self, method: str, args: tuple[Any, ...], source: str = ""
     ) -> Answer | Iterator[Any]:
-        """Answer a call: [code, status, value]; −1 is a fault of the caller, 0 a
-        failure, 1 success.
+        """Answer a call with [code, status, value].
 
-        The answer to ``system.multicall`` is an iterator, which makes each of its calls
-        when its answer is asked for: a server can do other work in between.
+        Code −1 is a fault of the caller, 0 a failure, and 1 success. The answer to
+        ``system.multicall`` is an iterator, which makes each of its calls when its
+        answer is requested, so that a server can do other work in between.
 
         Parameters
         ----------
+        method : str
+            Name of the method.
+        args : tuple
+            Its arguments.
         source : str
-            Address that the caller's registrations count for; empty: they have no limit
-            but the common one.
+            Address that the caller's registrations count for; without it only the
+            common limit holds.
         """
-        if method == "system.multicall":  # used by rospy to unregister
+        # rospy uses it to unregister.
+        if method == "system.multicall":
             return self._multicall(args, source)
         return self._answer(method, args, source)
 
@@ -334,7 +360,7 @@ class Master:
     def _multicall(self, args: tuple[Any, ...], source: str) -> Iterator[Any]:
         listed = args[0] if len(args) == 1 and isinstance(args[0], list) else []
         if len(listed) > MAX_CALLS:
-            yield {"faultCode": 1, "faultString": f"more than {MAX_CALLS} calls in one"}
+            yield {"faultCode": 1, "faultString": f"expected at most {MAX_CALLS} calls"}
             return
 
         for one in listed:
@@ -356,7 +382,7 @@ class Master:
                 }
 
     def arguments(self, notice: Notice) -> tuple[Any, ...]:
-        """The arguments of a pending call, from the present state."""
+        """Return the arguments of a pending call, from the present state."""
         if notice.method == "publisherUpdate":
             return (
                 "/master",
@@ -384,28 +410,30 @@ class Master:
         Raises
         ------
         PeerError
-            There are too many.
+            A limit of registrations is reached.
         """
         entries = table.get(name, {})
         if caller not in entries and len(entries) >= MAX_OF_TOPIC:
-            raise PeerError(f"[{name}] has {MAX_OF_TOPIC} nodes already")
+            raise PeerError(f"[{name}] already has {MAX_OF_TOPIC} nodes")
         if (
             table is self._watchers
             and caller not in entries
             and self._watched >= MAX_WATCHERS
         ):
             raise PeerError(
-                f"no room: parameters have {MAX_WATCHERS} subscribers already"
+                f"the limit of {MAX_WATCHERS} parameter subscriptions is reached"
             )
 
         self._register(caller, uri, caller not in entries)
+        # Looked up again, because the registration may have removed an older node of
+        # that name.
         self._watched += table is self._watchers and caller not in table.get(name, {})
         table.setdefault(name, {})[caller] = uri
 
     def _take(
         self, table: dict[str, dict[str, str]], name: str, caller: str, uri: str
     ) -> bool:
-        """Unregister a node from a name; whether it was registered."""
+        """Unregister a node from a name; return whether it was registered."""
         if table.get(name, {}).get(caller) != uri:
             return False
         del table[name][caller]
@@ -419,8 +447,9 @@ class Master:
         """Record a node's address, and one more registration if `is_new`."""
         old = self._nodes.get(caller)
         if is_new and self._entries >= MAX_ENTRIES:
-            raise PeerError(f"no room: {MAX_ENTRIES} registrations are there already")
+            raise PeerError(f"the limit of {MAX_ENTRIES} registrations is reached")
         replaces = old is not None and old != uri
+        # A node's registrations count for the address that made the first one.
         owner = self._source if replaces else self._owners.get(caller, self._source)
         if (
             (is_new or replaces)
@@ -428,13 +457,13 @@ class Master:
             and self._of_source[owner] >= MAX_ENTRIES_EACH
         ):
             raise PeerError(
-                f"no room: {MAX_ENTRIES_EACH} registrations came from this address already"
+                f"the limit of {MAX_ENTRIES_EACH} registrations from one address is reached"
             )
 
         if old is not None and replaces:
             if self.is_own(old):
                 raise PeerError(
-                    f"[{caller}] is a node of the simulator that this master is in"
+                    f"[{caller}] is a node of the simulator, and cannot be replaced"
                 )
 
             self.notices.append(
@@ -467,7 +496,7 @@ class Master:
         self._of_source -= Counter({self._owners.pop(caller, ""): held})
 
     def _release(self, caller: str) -> None:
-        """Count one registration less; a node without any is removed."""
+        """Remove one registration from the counts; a node without any is removed."""
         self._entries -= 1
         self._of_source -= Counter({self._owners[caller]: 1})
         self._holdings[caller] -= 1
@@ -502,6 +531,7 @@ class Master:
     ) -> Answer:
         topic = resolved(topic, caller)
         self._put(self._publishers, topic, caller, uri)
+        # A subscriber may register with "*" for any type; a publisher's type is better.
         if type_name != "*" or topic not in self._types:
             self._know(topic, type_name)
         self._tell_subscribers(topic)
@@ -512,13 +542,15 @@ class Master:
         ]
 
     def _know(self, topic: str, type_name: str) -> None:
-        """Remember the type of a topic, also after its last publisher has gone; unused
-        ones are dropped beyond `MAX_TYPES`.
+        """Remember the type of a topic, even after its last publisher has left.
+
+        Beyond `MAX_TYPES`, unused types are dropped.
         """
         self._types[topic] = type_name
         if len(self._types) > MAX_TYPES:
             known = self._publishers.keys() | self._subscribers.keys()
             spare = [t for t in self._types if t not in known]
+            # Half of them at once, so that the search is rare.
             for old in spare[: len(spare) // 2]:
                 del self._types[old]
 
@@ -553,6 +585,7 @@ class Master:
         service = resolved(service, caller)
         before = self._services.get(service)
         self._register(caller, uri, before is None or before[0] != caller)
+        # Only one node provides a service; the new provider replaces the old one.
         if before is not None and before[0] != caller:
             self._release(before[0])
         self._services[service] = (caller, service_uri)

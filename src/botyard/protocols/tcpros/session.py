@@ -1,5 +1,6 @@
-"""TCPROS connections between publishers and subscribers, and of service clients
-(wiki.ros.org/ROS/TCPROS), sans-I/O.
+"""TCPROS connections of publishers, subscribers and service clients, sans-I/O.
+
+Source: wiki.ros.org/ROS/TCPROS.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ MAX_PROBLEM: Final = 500
 """Longest reason of a refusal, characters."""
 
 KEPT_FIELDS: Final = frozenset(["callerid", "persistent", "tcp_nodelay"])
-"""Fields of a peer's header that are kept after it: a header may have 64 KiB."""
+"""Fields of a peer's header that are kept; a whole header may have 64 KiB."""
 
 
 class Offer(Protocol):
-    """A published topic, or a service."""
+    """Published topic, or service."""
 
     @property
     def name(self) -> str:
@@ -31,21 +32,21 @@ class Offer(Protocol):
 
     @property
     def type_name(self) -> str:
-        """For example ``nav_msgs/Odometry``."""
+        """Type name, for example ``nav_msgs/Odometry``."""
         ...
 
     @property
     def md5(self) -> str:
-        """MD5 sum of its definition."""
+        """MD5 sum of the type's definition."""
         ...
 
 
 class TopicOffer(Offer, Protocol):
-    """A published topic."""
+    """Published topic."""
 
     @property
     def definition(self) -> str:
-        """The full text of the message's definition."""
+        """Full text of the message's definition."""
         ...
 
     @property
@@ -79,15 +80,15 @@ Event = Subscribed | Requested
 
 
 class Incoming:
-    """One incoming connection of a node.
+    """Incoming connection of a node.
 
     Parameters
     ----------
     node : str
         Name of the node.
     topics, services : mapping
-        What the node offers, by absolute name; looked up when the peer's header has
-        arrived.
+        The node's topics and services by absolute name; looked up when the peer's
+        header has arrived.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Incoming:
         self.problem = ""
         """Reason why the connection was refused or ended; escaped."""
         self.is_closing = False
-        """Close the connection when everything is written."""
+        """Whether to close the connection after all output is written."""
 
     @property
     def caller(self) -> str:
@@ -119,21 +120,20 @@ class Incoming:
 
     @property
     def waiting(self) -> int:
-        """Bytes of the peer that no event has taken yet."""
+        """Number of received bytes that no event has taken yet."""
         return self._frames.waiting
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether the peer's header or a request is incomplete (subject to a time-out)."""
+        """Whether the peer's header or a request is incomplete (subject to a timeout)."""
         return self.header is None or (
             self.service is not None and not self._frames.is_empty
         )
 
     def receive_data(self, data: bytes) -> None:
         """Feed bytes from the peer."""
-        if (
-            self.is_closing or self.topic is not None
-        ):  # a subscriber sends nothing after its header
+        # A subscriber sends nothing after its header; anything else is dropped.
+        if self.is_closing or self.topic is not None:
             return
 
         self._frames.add(data)
@@ -163,6 +163,7 @@ class Incoming:
             self._refuse(f"service [{header['service']}] is not served by {self._node}")
             return
 
+        # "*" accepts any type (rostopic).
         if header.get("md5sum", ANY) not in (ANY, offer.md5):
             self._refuse(
                 f"request from [{self.caller}]: md5sums do not match: "
@@ -180,6 +181,7 @@ class Incoming:
                 "response_type": f"{offer.type_name}Response",
             }
         )
+        # rospy's `wait_for_service` probes with a header only, and expects the end.
         if header.get("probe") == "1":
             self.is_closing = True
         else:
@@ -236,18 +238,21 @@ class Incoming:
         self._after_answer()
 
     def _after_answer(self) -> None:
+        # Without "persistent" a service connection carries one call.
         if (self.header or {}).get("persistent") != "1":
             self.is_closing = True
 
     def data_to_send(self) -> bytes:
-        """Bytes to be written; clears the queue."""
+        """Take the bytes to send."""
         data = bytes(self._out)
         self._out.clear()
         return data
 
     def next_event(self) -> Event | None:
-        """The next event, or None. Requests are parsed one by one on demand, so that
-        further ones wait in the buffer (back-pressure).
+        """Return the next event, or None.
+
+        Requests are parsed one at a time on demand, so that further ones wait in the
+        buffer (back-pressure).
         """
         if self._subscribed is not None:
             event, self._subscribed = self._subscribed, None
@@ -267,7 +272,7 @@ class Incoming:
 def subscriber_header(
     node: str, topic: str, type_name: str, md5: str, definition: str
 ) -> bytes:
-    """The connection header of a subscriber."""
+    """Return the connection header of a subscriber."""
     return wire.encode_header(
         {
             "callerid": node,
@@ -281,14 +286,14 @@ def subscriber_header(
 
 
 class Subscription:
-    """An outgoing connection of a node to a publisher: yields messages.
+    """Outgoing connection of a node to a publisher.
 
     Parameters
     ----------
     node, topic : str
         Names of node and topic.
     type_name, md5, definition : str
-        Of the message.
+        Type of the message.
     limit : int
         Longest message, bytes.
     """
@@ -310,7 +315,7 @@ class Subscription:
         self.hello = subscriber_header(node, topic, type_name, md5, definition)
 
     def receive_data(self, data: bytes) -> list[bytes]:
-        """Feed bytes from the publisher; returns the messages that they complete.
+        """Feed bytes from the publisher, and return the completed messages.
 
         Raises
         ------
@@ -318,6 +323,7 @@ class Subscription:
             The publisher refuses, or its bytes are invalid.
         """
         messages = self._frames.receive(data)
+        # The first frame is the publisher's header.
         if messages and not self.is_accepted:
             header = wire.decode_header(messages.pop(0))
             self.is_accepted = True

@@ -1,10 +1,10 @@
-"""The TCPROS wire format: connection headers and frames (wiki.ros.org/ROS/TCPROS,
-wiki.ros.org/ROS/Connection Header).
+"""The TCPROS wire format: connection headers and frames.
 
-Everything is little-endian. A connection begins with a header in each direction: its
-length (4 bytes), then fields, each with its length (4 bytes) and ``name=value``. Then
-messages follow, each with its length. Before a service's answer stands 1, or 0 and then
-an error text.
+All numbers are little-endian. A connection starts with a header in each direction: its
+length (4 bytes), then fields, each with its length (4 bytes) and ``name=value``.
+Messages follow, each with its length. A service's answer is preceded by 1, or by 0 and
+followed by an error text. Sources: wiki.ros.org/ROS/TCPROS, wiki.ros.org/ROS/Connection
+Header.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Final
 from botyard.errors import PeerError
 
 MAX_HEADER: Final = 64 << 10
-"""Longest connection header, bytes: most of it is the definition of a message."""
+"""Longest connection header, bytes; most of it is the definition of a message."""
 MAX_FIELDS: Final = 64
-"""Fields of a connection header; six are in use."""
+"""Limit of the fields in a connection header; six are in use."""
 MAX_FRAME: Final = 1 << 20
-"""Longest frame after it, bytes, unless its reader says otherwise."""
+"""Default limit of a frame after the header, bytes."""
 _LENGTH: Final = struct.Struct("<I")
 
 
 def encode_header(fields: Mapping[str, str]) -> bytes:
-    """A connection header, its length included."""
+    """Return a connection header with its length."""
     body = b"".join(
         _LENGTH.pack(len(x)) + x
         for x in (f"{k}={v}".encode() for k, v in fields.items())
@@ -34,12 +34,12 @@ def encode_header(fields: Mapping[str, str]) -> bytes:
 
 
 def decode_header(body: bytes) -> dict[str, str]:
-    """The fields of a connection header without its length.
+    """Return the fields of a connection header, given without its length.
 
     Raises
     ------
     PeerError
-        A field exceeds the header, or has no "="; too many fields.
+        A field exceeds the header or has no "=", or there are too many fields.
     """
     fields: dict[str, str] = {}
     at = 0
@@ -53,11 +53,11 @@ def decode_header(body: bytes) -> dict[str, str]:
         at += 4
         if at + size > len(body):
             raise PeerError(
-                f"connection header: a field of {size} bytes at byte {at} exceeds it"
+                f"connection header: the field of {size} bytes at byte {at} exceeds it"
             )
 
         if len(fields) >= MAX_FIELDS:
-            raise PeerError(f"connection header: more than {MAX_FIELDS} fields")
+            raise PeerError(f"connection header: expected at most {MAX_FIELDS} fields")
         name, equals, value = body[at : at + size].partition(b"=")
         if not equals:
             raise PeerError("connection header: expected name=value, found no =")
@@ -68,13 +68,14 @@ def decode_header(body: bytes) -> dict[str, str]:
 
 
 def frame(body: bytes | bytearray | memoryview) -> bytes:
-    """A message with its length in front."""
+    """Return a message with its length in front."""
     return _LENGTH.pack(len(body)) + body
 
 
 def numbered_frame(message: bytes, number: int) -> bytes:
-    """The frame of a message that begins with a std_msgs/Header, whose first field,
-    ``seq``, is this number.
+    """Return the frame of a message with a certain ``seq`` number.
+
+    The message must start with a std_msgs/Header, whose first field is ``seq``.
     """
     return b"".join(
         (
@@ -86,20 +87,20 @@ def numbered_frame(message: bytes, number: int) -> bytes:
 
 
 def success(body: bytes | bytearray | memoryview) -> bytes:
-    """A service's answer."""
+    """Return the bytes of a service's answer."""
     return b"\x01" + frame(body)
 
 
 def failure(reason: str) -> bytes:
-    """A service's error."""
+    """Return the bytes of a service's error."""
     return b"\x00" + frame(reason.encode())
 
 
 class Frames:
-    """Incremental parser of a stream into frames; the result does not depend on how the
-    stream is split.
+    """Incremental parser of a stream into frames.
 
-    Memory is allocated for received bytes only, not for announced lengths.
+    The result does not depend on how the stream is split. Memory is allocated for
+    received bytes only, not for announced lengths.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ class Frames:
         self._first = True
 
     def add(self, data: bytes) -> None:
-        """Feed bytes."""
+        """Feed received bytes."""
         self._buffer += data
 
     @property
@@ -123,24 +124,24 @@ class Frames:
 
     @property
     def waiting(self) -> int:
-        """Bytes that `next` has not returned yet."""
+        """Number of bytes that `next` has not returned yet."""
         return len(self._buffer)
 
     def next(self) -> bytes | None:
-        """The body of the next frame, if it is complete.
+        """Return the body of the next frame; None if it is incomplete.
 
         Raises
         ------
         PeerError
-            The frame's length exceeds the limit; the stream cannot be parsed any
-            further.
+            The frame's length exceeds the limit; the rest of the stream cannot be
+            parsed.
         """
         if len(self._buffer) < 4:
             return None
         (size,) = _LENGTH.unpack_from(self._buffer)
         limit = MAX_HEADER if self._first else self._limit
         if size > limit:
-            raise PeerError(f"a frame of {size} bytes; at most {limit} are taken")
+            raise PeerError(f"expected a frame of at most {limit} bytes, found {size}")
         if len(self._buffer) < 4 + size:
             return None
         body = bytes(self._buffer[4 : 4 + size])
@@ -149,7 +150,7 @@ class Frames:
         return body
 
     def receive(self, data: bytes) -> list[bytes]:
-        """Feed bytes; returns the bodies that they complete.
+        """Feed received bytes, and return the bodies that they complete.
 
         Raises
         ------

@@ -1,11 +1,10 @@
-"""Parsing and encoding of XML-RPC documents, as ROS's master and nodes exchange them
-(xmlrpc.com/spec).
+"""Parser and encoder of XML-RPC documents, as ROS's master and nodes exchange them.
 
-Documents are parsed incrementally, so that a long one costs little at a time, and
-limits of length, values and nesting are checked before memory is allocated. Every
-parsed value can be encoded again: integers have 32 bits, and text holds valid XML
-characters only. Document types and custom entities are refused (entity expansion
-attacks).
+Documents are parsed incrementally, so that a long one costs little at a time. Limits of
+length, values and nesting are checked before memory is allocated. Every parsed value
+can be encoded again: integers have 32 bits, and text holds valid XML characters only.
+Document types and custom entities are refused (entity expansion attacks). Source:
+xmlrpc.com/spec.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from botyard.names import shown
 MAX_BODY: Final = 4 << 20
 """Longest document, bytes."""
 MAX_VALUES: Final = 20_000
-"""Values of a document, nested ones included."""
+"""Limit of the values in a document, including nested ones."""
 MAX_DEPTH: Final = 32
-"""Nesting depth of arrays and structures."""
+"""Limit of the nesting depth of arrays and structures."""
 MAX_MARKUP: Final = 4096
-"""Longest tag, comment or instruction, bytes: the longest tag of the format has 20."""
+"""Longest tag, comment or instruction, bytes; the longest tag of the format has 20."""
 MAX_NAME: Final = 256
 """Longest name of a method or of a member, characters."""
 VALUES_PER_PIECE: Final = 256
-"""Values that are encoded at a time."""
+"""Number of values that are encoded at a time."""
 _INT_LIMIT: Final = 2**31
 _SCALARS: Final = frozenset(
     [
@@ -69,7 +68,7 @@ _MAX_CHILDREN: Final = {
     "methodCall": 2,
     "member": 2,
 }
-"""Maximum of child elements; 1 for elements that are not listed."""
+"""Limit of child elements; 1 for elements that are not listed."""
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,12}\Z")
 _REAL: Final = re.compile(
     r"[+-]?(inf(inity)?|nan|[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?)\Z",
@@ -80,16 +79,16 @@ _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 
 class Document(NamedTuple):
-    """A parsed document.
+    """Parsed document.
 
     Attributes
     ----------
     method : str or None
-        Name of the called method; None: it is a response.
+        Name of the called method; None for a response.
     values : tuple
-        Arguments of the call; the one value of a response. Each is None, a bool, an int
-        of 32 bits, a float, str, bytes or datetime, a list of values, or a dict of them
-        by str.
+        Arguments of the call, or the one value of a response. Each is None, a bool, an
+        int of 32 bits, a float, str, bytes or datetime, a list of values, or a dict of
+        values by str.
     """
 
     method: str | None
@@ -97,7 +96,7 @@ class Document(NamedTuple):
 
 
 class _Element:
-    """An open element: its tag, its text, and its parsed children."""
+    """Open element: its tag, its text, and its parsed children."""
 
     __slots__ = ("inside", "tag", "text")
 
@@ -121,9 +120,8 @@ class Reader:
         self._length = self._values = self._depth = 0
         self._stack = [_Element("")]
         self._done: Document | None = None
-        parser = self._parser = expat.ParserCreate(
-            "utf-8"
-        )  # overrides the declared encoding: ROS uses UTF-8 only
+        # This encoding overrides the declared one: ROS uses UTF-8 only.
+        parser = self._parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
         parser.buffer_size = 1 << 16
         parser.StartElementHandler = self._start
@@ -132,31 +130,34 @@ class Reader:
         parser.StartDoctypeDeclHandler = self._doctype
 
     def feed(self, data: bytes) -> None:
-        """Feed bytes.
+        """Feed received bytes.
 
         Raises
         ------
         PeerError
-            They are not XML-RPC, or more than the limits allow; nothing can be read any
-            more then.
+            The bytes are not XML-RPC, or exceed the limits; the parser cannot be used
+            afterwards.
         """
         self._length += len(data)
         if self._length > self._limit:
-            raise PeerError(f"an XML-RPC document of more than {self._limit} bytes")
+            raise PeerError(
+                f"XML-RPC: expected a document of at most {self._limit} bytes"
+            )
         self._parse(data, False)
+        # expat buffers an incomplete tag, so its length must be bounded here.
         if (
             self._length - max(0, self._parser.CurrentByteIndex) > MAX_MARKUP
             and not self._done
         ):
-            raise PeerError(f"XML-RPC: a tag of more than {MAX_MARKUP} bytes")
+            raise PeerError(f"XML-RPC: expected tags of at most {MAX_MARKUP} bytes")
 
     def finish(self) -> Document:
-        """End of input: the parsed document.
+        """Return the parsed document at the end of the input.
 
         Raises
         ------
         PeerError
-            It is cut short, or reports a fault.
+            The document is cut short, or reports a fault.
         """
         self._parse(b"", True)
         if self._done is None:
@@ -168,6 +169,7 @@ class Reader:
             self._parser.Parse(data, last)
         except expat.ExpatError as error:
             raise PeerError(f"not XML-RPC: {error}") from None
+        # Raised by a handler: an invalid value.
         except (ValueError, LookupError) as error:
             # from a handler: an invalid value
             raise PeerError(f"not XML-RPC: {shown(error, 200)}") from None
@@ -176,7 +178,7 @@ class Reader:
 
     def _doctype(self, *_: object) -> None:
         raise PeerError(
-            "XML-RPC: a document type is not taken: entities could make a small document huge"
+            "XML-RPC: document types are refused, because entities could expand to a huge document"
         )
 
     def _start(self, tag: str, _attributes: object) -> None:
@@ -184,22 +186,25 @@ class Reader:
         if tag not in _INSIDE.get(above.tag, ()):
             raise PeerError(f"XML-RPC: <{shown(tag)}> in <{above.tag or 'document'}>")
         if len(above.inside) >= _MAX_CHILDREN.get(above.tag, 1):
-            raise PeerError(f"XML-RPC: too much in <{above.tag or 'document'}>")
+            raise PeerError(
+                f"XML-RPC: too many elements in <{above.tag or 'document'}>"
+            )
         if tag == "value":
             self._values += 1
             if self._values > MAX_VALUES:
-                raise PeerError(f"XML-RPC: more than {MAX_VALUES} values")
+                raise PeerError(f"XML-RPC: expected at most {MAX_VALUES} values")
         elif tag in ("array", "struct"):
             self._depth += 1
             if self._depth > MAX_DEPTH:
                 raise PeerError(
-                    f"XML-RPC: more than {MAX_DEPTH} arrays and structures in each other"
+                    f"XML-RPC: expected at most {MAX_DEPTH} nested arrays and structures"
                 )
 
         self._stack.append(_Element(tag))
 
     def _text(self, text: str) -> None:
         element = self._stack[-1]
+        # Text elsewhere is white space between elements.
         if element.tag in _WITH_TEXT:
             element.text.append(text)
 
@@ -229,7 +234,7 @@ def _name(element: _Element) -> str:
     text = _string(element).strip() if element.tag == "methodName" else _string(element)
     if len(text) > MAX_NAME:
         raise PeerError(
-            f"XML-RPC: a name of {len(text)} characters; at most {MAX_NAME} are taken"
+            f"XML-RPC: expected a name of at most {MAX_NAME} characters, found {len(text)}"
         )
 
     return text
@@ -254,6 +259,7 @@ def _boolean(element: _Element) -> bool:
 
 def _double(element: _Element) -> float:
     text = _string(element).strip()
+    # The length is limited because `float` takes long for huge texts.
     if len(text) > 512 or not _REAL.match(text):
         raise PeerError(f"XML-RPC: expected a number, found {shown(text, 20)}")
     return float(text)
@@ -276,6 +282,7 @@ def _bytes(element: _Element) -> bytes:
         raise PeerError(f"XML-RPC: expected base64: {error}") from None
 
 
+# A value without a type element is a string (xmlrpc.com/spec).
 def _value(element: _Element) -> Any:
     return element.inside[0] if element.inside else _string(element)
 
@@ -348,21 +355,22 @@ _MADE: Final[dict[str, Callable[[_Element], Any]]] = {
 
 
 def _escaped(text: str) -> str:
-    """Text escaped for XML; characters that XML cannot represent are left out."""
+    """Return text escaped for XML, without characters that XML cannot represent."""
     return escape(text if text.isprintable() else _NOT_XML.sub("", text))
 
 
 def pieces(value: Any) -> Iterator[str]:
-    """Encode a value as XML, in pieces of about `VALUES_PER_PIECE` values, so that a
-    server can do other work in between.
+    """Yield a value as XML, in pieces of about `VALUES_PER_PIECE` values.
 
-    An iterator is an array, whose values are made one in a piece.
+    A server can do other work in between. An iterator becomes an array, with one value
+    in each piece.
 
     Raises
     ------
     PeerError
-        XML-RPC has no such values.
+        XML-RPC cannot represent the value.
     """
+    # A stack in place of recursion, which allows a pause at any depth.
     out: list[str] = []
     todo: list[Any] = [value]
     while todo:
@@ -382,7 +390,7 @@ def pieces(value: Any) -> Iterator[str]:
         elif kind is int:
             if not -_INT_LIMIT <= one < _INT_LIMIT:
                 raise PeerError(
-                    f"XML-RPC has no whole numbers of more than 32 bits: {one}"
+                    f"XML-RPC: expected whole numbers of 32 bits, found {one}"
                 )
 
             out.append(f"<value><int>{one}</int></value>")
@@ -398,7 +406,7 @@ def pieces(value: Any) -> Iterator[str]:
             for key, inner in reversed(one.items()):
                 if not isinstance(key, str):
                     raise PeerError(
-                        f"XML-RPC has only text for names of members, not {key!r}"
+                        f"XML-RPC: expected text as the name of a member, found {key!r}"
                     )
 
                 todo += (
@@ -430,13 +438,13 @@ def pieces(value: Any) -> Iterator[str]:
 
 
 class _Raw(NamedTuple):
-    """Markup."""
+    """Markup that is copied unchanged."""
 
     text: str
 
 
 class _Rest(NamedTuple):
-    """Values of an array that are not made yet."""
+    """Rest of an array whose values are made on demand."""
 
     values: Iterator[Any]
 
@@ -449,22 +457,25 @@ _HEAD: Final = "<?xml version='1.0'?>\n"
 
 
 def response(value: Any) -> Iterator[str]:
-    """Encode a response, in pieces, see `pieces`."""
+    """Yield a response in pieces; see `pieces`."""
     yield f"{_HEAD}<methodResponse>\n<params>\n<param>\n"
     yield from pieces(value)
     yield "\n</param>\n</params>\n</methodResponse>\n"
 
 
 def encode_call(method: str, args: tuple[Any, ...]) -> bytes:
-    """Encode a call.
+    """Return the bytes of a call.
 
     Raises
     ------
     PeerError
-        XML-RPC has no such values.
+        XML-RPC cannot represent an argument.
     """
     params = "".join(f"<param>\n{''.join(pieces(a))}</param>\n" for a in args)
-    return f"{_HEAD}<methodCall>\n<methodName>{_escaped(method)}</methodName>\n<params>\n{params}</params>\n</methodCall>\n".encode()
+    return (
+        f"{_HEAD}<methodCall>\n<methodName>{_escaped(method)}</methodName>\n"
+        f"<params>\n{params}</params>\n</methodCall>\n"
+    ).encode()
 
 
 __all__ = [
