@@ -1,9 +1,9 @@
-"""Commands for accessories: lasers, gripper, I/O lines, encoders, joystick, sound
-(pioneer-protocol §4.2, §4.3, §4.6).
+"""Commands for accessories: lasers, gripper, I/O lines, encoders, joystick, sound.
 
-Numbers 35–38 are commands of an old simulated laser, or of a real robot's analogue port
-and gripper; `OLD_LASER` and `REAL_ROBOT` are the two tables. On a robot with a gripper,
-the former distinguishes them by the preceding commands (decisions, "Numbers 33–38").
+Numbers 35 to 38 are commands of an old simulated laser, or of a real robot's analogue
+port and gripper. `OLD_LASER` and `REAL_ROBOT` are the two tables. On a robot with a
+gripper, the former distinguishes them by the preceding commands (decisions, "Numbers
+33–38"). Source: pioneer-protocol §4.2, §4.3, §4.6.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Handler = Callable[[Conversation, Packet], None]
 LASER_SEQUENCE: Final = 1.0
 """Time within which a laser's end angle follows its start angle, s."""
 CARRY_UNIT: Final = 0.02
-"""Unit of the lift's carry time, s (as the durations of tones)."""
+"""Unit of the lift's carry time, s, as for the durations of tones."""
 
 
 # -- lasers
 
 
 def laser(session: Conversation, packet: Packet) -> None:
-    """Commands 230–233 and their old numbers 35–38; an extra byte selects the laser."""
+    """Execute commands 230 to 233, or 35 to 38; an extra byte selects the laser."""
     number = OLD_LASER_COMMANDS.get(C(packet.id), C(packet.id))
     index = packet.data[3] if len(packet.data) > 3 else 0
     if index >= len(session.lasers):
@@ -50,7 +50,7 @@ def laser(session: Conversation, packet: Packet) -> None:
     elif number == C.SIM_LRF_SET_FOV_END:
         chosen.set_end(value)
     elif value == 0:
-        # no scan has readings without a spacing
+        # Without a spacing a scan would have infinitely many readings.
         session.log(
             Level.WARNING,
             "SIM_LRF_SET_RES: expected hundredths of a degree, not 0, found 0: it is ignored",
@@ -67,8 +67,10 @@ def laser(session: Conversation, packet: Packet) -> None:
 
 
 def _laser_start_or_gripper_value(session: Conversation, packet: Packet) -> None:
-    """36: GRIPPERVAL directly after GRIPPER 16 or 17 on a robot with a gripper, else
-    the start angle of a laser.
+    """Execute command 36.
+
+    On a robot with a gripper, directly after GRIPPER 16 or 17, it is GRIPPERVAL;
+    otherwise it is the start angle of a laser.
     """
     if (
         session.port.gripper is not None
@@ -83,8 +85,10 @@ def _laser_start_or_gripper_value(session: Conversation, packet: Packet) -> None
 
 
 def _laser_end_or_gripper_request(session: Conversation, packet: Packet) -> None:
-    """37: GRIPPERPACREQUEST 0–2 without a start angle just before on a robot with a
-    gripper, else the end angle of a laser.
+    """Execute command 37.
+
+    On a robot with a gripper, with a value of 0 to 2 and no start angle just before, it
+    is GRIPPERPACREQUEST; otherwise it is the end angle of a laser.
     """
     alone = session.now - session.last_laser_start > LASER_SEQUENCE
     if session.port.gripper is not None and alone and 0 <= packet.integer() <= 2:
@@ -118,7 +122,9 @@ def _gripper(session: Conversation, packet: Packet) -> None:
 
 
 def _gripper_value(session: Conversation, packet: Packet) -> None:
-    """The argument of GRIPPER 16 (pressure: not simulated) or 17 (time of the lift)."""
+    """Take the argument of GRIPPER 16 (pressure, not simulated) or 17 (time of the
+    lift).
+    """
     gripper, wants = session.port.gripper, session.gripper_wants
     session.gripper_wants = None
     if gripper is None:
@@ -175,14 +181,14 @@ def _adsel(session: Conversation, packet: Packet) -> None:
 
 
 def _ptupos(session: Conversation, packet: Packet) -> None:
-    """Low byte position, high byte number of the servo."""
+    """Move a servo: low byte position, high byte number of the servo."""
     position, servo = packet.byte_pair()
     session.port.electrics.move_servo(servo, position)
     session.log(Level.DEBUG, f"pan-tilt servo {servo} to {position}")
 
 
 def _say(session: Conversation, packet: Packet) -> None:
-    """Pairs of duration (20 ms) and note."""
+    """Log a sound: pairs of duration (20 ms) and note."""
     tones = packet.data[2 : 2 + packet.data[1]] if len(packet.data) > 1 else b""
     pairs = [
         f"{note} for {duration * 0.02:g} s"
@@ -198,7 +204,7 @@ def _sound(session: Conversation, packet: Packet) -> None:
 
 
 def _polling(session: Conversation, packet: Packet) -> None:
-    """Firing order of the sonar: ignored, because all transducers fire in every period."""
+    """Ignore the firing order of the sonar: all transducers fire in every period."""
     session.log(
         Level.DEBUG,
         f"sonar firing order {list(packet.string().encode('latin-1'))}: all fire in every period",
@@ -206,7 +212,9 @@ def _polling(session: Conversation, packet: Packet) -> None:
 
 
 def _aux(session: Conversation, packet: Packet) -> None:
-    """Read from an auxiliary serial port: nothing is connected, so there is no reply."""
+    """Ignore a read from an auxiliary serial port: nothing is connected, so there is no
+    reply.
+    """
     session.once(
         packet.id,
         Level.INFO,

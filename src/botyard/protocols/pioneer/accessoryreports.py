@@ -1,5 +1,6 @@
-"""Packets of accessories: encoders, gyro, joystick, I/O lines, gripper
-(pioneer-protocol §10); see `reports` for the style.
+"""Packets of accessories: encoders, gyro, joystick, I/O lines and gripper.
+
+See `reports` for the style. Source: pioneer-protocol §10.
 """
 
 from __future__ import annotations
@@ -20,26 +21,27 @@ class Encoders:
     right: int = 0
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the packet."""
         return frame(P.ENCODER, struct.pack("<ii", self.left, self.right))
 
     @classmethod
     def decode(cls, packet: Packet) -> Encoders:
-        """Read the packet."""
+        """Return the contents of a packet."""
         r = packet.reader()
         return cls(left=r.i32(), right=r.i32())
 
 
 @dataclass(slots=True, kw_only=True)
 class Gyro:
-    """GYROpac 0x98: readings since the last packet as (rate, temperature); a rate is 10
-    bits around 512.
+    """GYROpac 0x98: readings since the last packet as (rate, temperature).
+
+    A rate has 10 bits, with 512 at rest.
     """
 
     readings: Sequence[tuple[int, int]] = ()
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the packet."""
         body = b"".join(
             struct.pack("<hB", rate, temperature) for rate, temperature in self.readings
         )
@@ -47,7 +49,7 @@ class Gyro:
 
     @classmethod
     def decode(cls, packet: Packet) -> Gyro:
-        """Read the packet."""
+        """Return the contents of a packet."""
         r = packet.reader()
         n = r.u8()
         return cls(
@@ -57,8 +59,10 @@ class Gyro:
 
 @dataclass(slots=True, kw_only=True)
 class JoystickReport:
-    """JOYSTICKpac 0xF8: buttons 0 or 1; x (right), y (forward) and throttle 0 … 1023,
-    the first two around 512.
+    """JOYSTICKpac 0xF8: buttons and axes.
+
+    Buttons are 0 or 1; x (right), y (forward) and throttle are 0 to 1023, the first two
+    around 512.
     """
 
     button1: int = 0
@@ -68,7 +72,7 @@ class JoystickReport:
     throttle: int = 1023
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the packet."""
         return frame(
             P.JOYSTICK,
             struct.pack(
@@ -78,7 +82,7 @@ class JoystickReport:
 
     @classmethod
     def decode(cls, packet: Packet) -> JoystickReport:
-        """Read the packet."""
+        """Return the contents of a packet."""
         r = packet.reader()
         return cls(
             button1=r.u8(), button2=r.u8(), x=r.u16(), y=r.u16(), throttle=r.u16()
@@ -87,8 +91,9 @@ class JoystickReport:
 
 @dataclass(slots=True, kw_only=True)
 class Io:
-    """IOpac 0xF0: bytes of digital inputs and outputs, and analogue inputs (10 bits, 5
-    V full scale).
+    """IOpac 0xF0: digital inputs and outputs (bytes), and analogue inputs.
+
+    Analogue inputs have 10 bits, with 5 V full scale.
     """
 
     inputs: bytes = b""
@@ -96,7 +101,7 @@ class Io:
     analog: Sequence[int] = ()
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the packet."""
         analog = struct.pack(f"<{len(self.analog)}H", *self.analog)
         return frame(
             P.IO,
@@ -110,7 +115,7 @@ class Io:
 
     @classmethod
     def decode(cls, packet: Packet) -> Io:
-        """Read the packet."""
+        """Return the contents of a packet."""
         r = packet.reader()
         inputs = r.take(r.u8())
         outputs = r.take(r.u8())
@@ -125,18 +130,18 @@ GENERAL_IO = 2
 
 @dataclass(slots=True, kw_only=True)
 class GripperReport:
-    """GRIPPERpac 0xE0: kind of gripper (0 none), switches (§10.1), grasp time."""
+    """GRIPPERpac 0xE0: kind of gripper (0 for none), switches (§10.1), grasp time."""
 
     kind: int = 0
     switches: int = 0
     grasp_time: int = 0
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the packet."""
         return frame(P.GRIPPER, bytes((self.kind, self.switches, self.grasp_time)))
 
     @classmethod
     def decode(cls, packet: Packet) -> GripperReport:
-        """Read the packet."""
+        """Return the contents of a packet."""
         r = packet.reader()
         return cls(kind=r.u8(), switches=r.u8(), grasp_time=r.u8())

@@ -1,11 +1,11 @@
-"""Batched building of many sessions' reports with array operations: SIP and laser
-packets, checksums included.
+"""Batched building of the reports of many sessions with array operations.
 
-Only pose, speeds, flags and ranges of a report change in every period. So each
-session's packets are built once with `reportbuilder`, and kept as rows of a byte array;
-in every period only the changing columns are written, for all rows at once. The bytes
-equal those of `reportbuilder`, which serves single sessions and robots that cannot be
-batched (`Session.is_plain`).
+Reports are SIP and laser packets, with checksums. Only pose, speeds, flags and ranges
+change in every period. Each session's packets are therefore built once with
+`reportbuilder`, and kept as rows of a byte array. In every period only the changing
+columns are written, for all rows at once. The bytes equal the output of
+`reportbuilder`, which serves single sessions and robots that cannot be batched
+(`Session.is_plain`).
 """
 
 from __future__ import annotations
@@ -39,28 +39,29 @@ I8 = NDArray[np.int64]
 Bytes2D = NDArray[np.uint8]
 
 MIN_BATCH: Final = 3
-"""Sessions from which batching is faster."""
+"""Number of sessions from which batching is faster."""
 _HEAD: Final = len(HEADER) + 2
-"""Offset of the data, behind header, length and packet type."""
+"""Offset of the data after header, length and packet type."""
 _DEGREES: Final = deg(1.0)
 _MM: Final = mm(1.0)
 
-# offsets of fields in the data of a SIP (pioneer-protocol §5)
+# Offsets of fields in the data of a SIP (pioneer-protocol §5).
 _X, _Y, _TH, _LEFT, _RIGHT, _STALL, _FLAGS, _COUNT = 0, 2, 4, 6, 8, 11, 15, 18
 _ROT_VEL_BEHIND, _LAT_VEL_BEHIND = 8, 12
-"""Offsets of fields behind the sonar readings."""
+"""Offsets of fields after the sonar readings."""
 
 
 class Made(NamedTuple):
-    """One session's output of one period: its SIP and its laser packets."""
+    """Output of one session in one period: its SIP and its laser packets."""
 
     sip: bytes
     scans: bytes
 
 
 class Batch:
-    """Builds the reports of sessions of one simulation; arrays are reused between
-    periods while only values change.
+    """Builds the reports of sessions of one simulation.
+
+    Arrays are reused between periods while only values change.
     """
 
     def __init__(self) -> None:
@@ -69,7 +70,9 @@ class Batch:
         self._scans: list[_Scans] = []
 
     def make(self, sessions: Sequence[Session]) -> list[Made | None]:
-        """The output of each session; None for those that must be built by themselves."""
+        """Return the output of each session; None for sessions that must build their
+        own.
+        """
         out: list[Made | None] = [None] * len(sessions)
         plain = [i for i, s in enumerate(sessions) if s.is_plain]
         if len(plain) < MIN_BATCH:
@@ -78,8 +81,8 @@ class Batch:
         if not fleet.is_exact:
             return out
         if not self._is_ready([sessions[i] for i in plain], fleet):
-            # robots were added or removed since the step: measure for all at once, not
-            # one by one
+            # Robots were added or removed since the step: one measurement for all costs
+            # less than one for each.
             fleet.refresh()
             if not self._is_ready([sessions[i] for i in plain], fleet):
                 return out
@@ -98,16 +101,17 @@ class Batch:
         return out
 
     def _is_ready(self, sessions: Sequence[Session], fleet: Fleet) -> bool:
-        """Prepare the arrays for these sessions; False when readings that they need
-        have not been taken yet.
+        """Prepare the arrays for sessions; return whether the needed readings were
+        taken.
         """
-        # the arrays keep references to their sessions, so ids are not reused
+        # The arrays keep references to their sessions, so ids are not reused.
         key = (fleet.layout, *((id(s), s.report_version) for s in sessions))
         if key == self._key:
             return all(g.is_current(fleet) for g in self._sips) and all(
                 g.is_current(fleet) for g in self._scans
             )
 
+        # Cleared first, so that an error below leaves no half-built arrays in use.
         self._key = ()
         if not self._arrange(sessions, fleet):
             return False
@@ -115,9 +119,7 @@ class Batch:
         return True
 
     def _arrange(self, sessions: Sequence[Session], fleet: Fleet) -> bool:
-        """Rebuild the arrays. False when readings that the sessions need have not been
-        taken yet.
-        """
+        """Rebuild the arrays; return whether the needed readings were taken."""
         sips: dict[int, list[int]] = {}
         lasers: dict[tuple[int, int, int, bool], list[tuple[int, LaserState, int]]] = {}
         places = {key: i for i, key in enumerate(fleet.placed[0])}
@@ -141,7 +143,7 @@ class Batch:
             _Sips(fleet, places, count, [(n, sessions[n]) for n in members])
             for count, members in sips.items()
         ]
-        # by index, so that a robot's lasers follow each other in their order
+        # Sorted by index, so that a robot's lasers follow each other in their order.
         shapes = sorted(lasers.items(), key=lambda item: item[0][2])
         self._scans = [
             _Scans(fleet, places, *shape, members)
@@ -158,17 +160,17 @@ def _put_words(rows: Bytes2D, at: int, values: NDArray[np.int64]) -> None:
 
 
 def _round(values: F8, low: int, high: int) -> NDArray[np.int64]:
-    """Nearest integers within limits, as `units.to_int_saturated` does; NaN gives 0."""
+    """Return nearest integers within limits, as `units.to_int_saturated`; NaN gives 0."""
     limited = np.clip(np.rint(np.nan_to_num(values, nan=0.0)), low, high)
     whole: NDArray[np.int64] = limited.astype(np.int64)
     return whole
 
 
 def _words(values: F8) -> Bytes2D:
-    """Nearest unsigned 16-bit integers as bytes, low byte first: the last axis is twice
-    as long.
+    """Return nearest unsigned 16-bit integers as bytes, low byte first.
 
-    They are those of `_round`: a maximum of NaN and 0 is 0.
+    The last axis is twice as long. The result equals `_round`: the maximum of NaN and 0
+    is 0.
     """
     limited = np.rint(np.fmin(np.fmax(values, 0.0), 65535.0))
     return limited.astype("<u2").view(np.uint8)
@@ -179,7 +181,7 @@ def _i16(values: F8) -> NDArray[np.int64]:
 
 
 def _wrapped(values: F8) -> NDArray[np.int64]:
-    """Truncated towards zero, modulo 2¹⁶, as `units.to_int_wrapped` does."""
+    """Truncate towards zero, modulo 2¹⁶, as `units.to_int_wrapped` does."""
     whole: NDArray[np.int64] = np.where(
         np.abs(values) < 9e18, np.trunc(np.nan_to_num(values)), 0.0
     ).astype(np.int64)
@@ -190,7 +192,7 @@ def _checksums(packets: Bytes2D | NDArray[np.uint8]) -> None:
     """Write the checksums of packets, whose bytes are the last axis (pioneer-protocol
     §1).
 
-    Pairs of bytes are taken as 16-bit numbers, whose sum wraps around by itself.
+    Pairs of bytes are added as 16-bit numbers, whose sum wraps around by itself.
     """
     payload = packets[..., 3:-2]
     even = payload.shape[-1] & ~1
@@ -205,7 +207,7 @@ def _checksums(packets: Bytes2D | NDArray[np.uint8]) -> None:
 
 
 def _first_sip(session: Session) -> bytes:
-    """A session's SIP with its constant parts, cached by `report_version`."""
+    """Return a session's SIP with its constant parts, cached by `report_version`."""
     version = session.report_version
     if session.kept_sip is None or session.kept_sip[0] != version:
         sip = build_sip(
@@ -218,7 +220,9 @@ def _first_sip(session: Session) -> bytes:
 
 @lru_cache(maxsize=256)
 def _sweep(count: int, mode: int, device: int) -> tuple[bytes, tuple[_Run, ...]]:
-    """Packets of a scan of `count` readings, and the offsets of the readings in them."""
+    """Return the packets of a scan of `count` readings, and the offsets of the
+    readings.
+    """
     kind, size, before = (P.LASER1, 2, 6) if mode == 1 else (P.LASER2, 5, 0)
     sweep = b""
     runs = []
@@ -238,8 +242,10 @@ def _sweep(count: int, mode: int, device: int) -> tuple[bytes, tuple[_Run, ...]]
 
 
 class _Run(NamedTuple):
-    """Readings of one packet: `n` of a scan from index `first` on, at offset `at` with
-    a stride of `size` bytes.
+    """Readings of one packet.
+
+    They are `n` readings of a scan from index `first`, at offset `at` with a stride of
+    `size` bytes.
     """
 
     first: int
@@ -248,8 +254,9 @@ class _Run(NamedTuple):
     size: int
 
     def put(self, values: Bytes2D, step: int, offset: int, out: Bytes2D) -> None:
-        """Write a byte for each reading to `out`, `offset` bytes behind its beginning;
-        `values` has one every `step` bytes.
+        """Write a byte for each reading to `out`, at `offset` within a reading.
+
+        `values` has one byte every `step` bytes.
         """
         first, last = step * self.first, step * (self.first + self.n)
         out[:, self.at + offset : self.at + self.size * self.n : self.size] = values[
@@ -281,6 +288,7 @@ class _Sips:
             self._bytes[:, at].astype(np.int64)
             | self._bytes[:, at + 1].astype(np.int64) << 8
         )
+        # Bit 0 is the state of the motors, which is written in every period.
         self._flags = flags & ~1
 
         def column(values: list[float]) -> F8:
@@ -306,11 +314,11 @@ class _Sips:
         self._tail = _HEAD + _COUNT + 1 + 3 * count
 
     def is_current(self, fleet: Fleet) -> bool:
-        """Whether the readings were taken in this step."""
+        """Return whether the readings were taken in this step."""
         return bool(fleet.taken[self._devices].all())
 
     def make(self, fleet: Fleet) -> list[tuple[int, bytes]]:
-        """Index of the session, and bytes, of each SIP."""
+        """Return index of the session, and bytes, of each SIP."""
         state, rows, out = fleet.state, self._rows, self._bytes
         odom, vel = state.odom[rows], state.vel[rows]
         _put_words(out, _HEAD + _X, _wrapped(odom[:, 0] * _MM / self._dist))
@@ -331,13 +339,15 @@ class _Sips:
         _put_words(out, self._tail + _ROT_VEL_BEHIND, _i16(vel[:, 2] * _DEGREES * 10.0))
         _put_words(out, self._tail + _LAT_VEL_BEHIND, _i16(vel[:, 1] * _MM))
         _checksums(out)
+        # A session needs the state of the motors to warn about ignored commands.
         for session, on in zip(self._sessions, motors.tolist(), strict=True):
             session.motors_on = bool(on)
         return [(n, row.tobytes()) for n, row in zip(self._places, out, strict=True)]
 
     def _stalls(self, fleet: Fleet) -> NDArray[np.int64]:
-        """Stall and bumper bits; few robots have contacts at a time, so those are
-        handled one by one.
+        """Return stall and bumper bits.
+
+        Few robots have contacts at a time, so these are handled one by one.
         """
         state = fleet.state
         bits = state.stall[self._rows].astype(np.int64) * STALL_BITS
@@ -352,9 +362,7 @@ class _Sips:
 
 
 class _Scans:
-    """Laser scans of one length, in one kind of packet and order, of lasers with one
-    index.
-    """
+    """Laser scans of one length, kind of packet and order, of lasers with one index."""
 
     def __init__(
         self,
@@ -385,8 +393,8 @@ class _Scans:
         self._bytes: Bytes2D = np.tile(
             np.frombuffer(sweep, np.uint8), (len(members), 1)
         )
-        # full packets as (session, packet, byte), and the last one, which may be
-        # shorter, as (session, byte): views of the same bytes
+        # Full packets as (session, packet, byte), and the last one, which may be
+        # shorter, as (session, byte): views of the same bytes.
         full = len(self._runs) - 1
         length = self._runs[1].at - self._runs[0].at if full else 0
         self._parts: list[NDArray[np.uint8]] = (
@@ -399,11 +407,11 @@ class _Scans:
         )
 
     def is_current(self, fleet: Fleet) -> bool:
-        """Whether all these scans were taken in this step."""
+        """Return whether all these scans were taken in this step."""
         return bool(fleet.taken[self._devices].all())
 
     def make(self, fleet: Fleet) -> list[tuple[int, bytes]]:
-        """Index of the session, and bytes, of each sweep."""
+        """Return index of the session, and bytes, of each sweep."""
         ranges, returns = fleet.readings
         out, runs = self._bytes, self._runs
         words = _words(ranges.take(self._readings) * 1000.0)

@@ -1,5 +1,6 @@
-"""Numbers of the Pioneer protocol: commands of clients and packet types of robots
-(pioneer-protocol §4, §5–10).
+"""Numbers of the Pioneer protocol: commands and packet types.
+
+Source: pioneer-protocol §4, §5 to §10.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from enum import IntEnum
 
 
 class C(IntEnum):
-    """Commands, client to robot. Names as in the client libraries; numbers 33–38 and
-    61–69 mean two things each (§4.3, §4.4).
+    """Commands, client to robot.
+
+    Names are as in the client libraries. Numbers 33 to 38 and 61 to 69 have two
+    meanings each (§4.3, §4.4).
     """
 
     PULSE = 0
@@ -93,7 +96,9 @@ class C(IntEnum):
 
 
 class Ctrl(IntEnum):
-    """Operations of SIM_CTRL: 1–8 are the original's (§9), those from 200 on are ours
+    """Operations of SIM_CTRL.
+
+    Operations 1 to 8 are in the original (§9); operations from 200 are botyard's own
     (docs/reference/protocol.md).
     """
 
@@ -142,8 +147,9 @@ OLD_LASER_COMMANDS = {
     C.GRIPPERPACREQUEST: C.SIM_LRF_SET_FOV_END,
     C.OLD_LRF_PARMINC: C.SIM_LRF_SET_RES,
 }
-"""Old laser commands 35–38, which client libraries still send, and what they mean
-(§4.3); real robots use 35–37 otherwise.
+"""Old laser commands 35 to 38, which client libraries still send, with their meaning.
+
+Real robots use 35 to 37 for other commands (§4.3).
 """
 
 IGNORED_SILENTLY = frozenset(
@@ -168,13 +174,14 @@ IGNORED_SILENTLY = frozenset(
         *range(210, 221),
     ]
 )
-"""Commands that real robots know and clients send routinely; they are ignored without a
-warning (§4.6, PIO-068).
+"""Commands that real robots know and clients send routinely.
+
+They are ignored without a warning (§4.6, PIO-068).
 """
 
 
 def command_name(number: int) -> str:
-    """A command for the log: its number, and its name if it has one."""
+    """Return a command for the log: its number, and its name if it has one."""
     try:
         return f"{number} ({C(number).name})"
     except ValueError:

@@ -1,4 +1,4 @@
-"""The state of a Pioneer session that command handlers act on."""
+"""State of a Pioneer session on which command handlers act."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ from botyard.protocols.pioneer.streams import Streams
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PioneerSettings:
-    """The user's settings of the protocol.
+    """Settings of the protocol by the user.
 
     Attributes
     ----------
     robot_name : str
         Name reported in SYNC2 and CONFIGpac; some clients look for ``MobileSim``.
     firmware : str
-        Firmware version of CONFIGpac; begins with ``S.``.
+        Firmware version of CONFIGpac; starts with ``S.``.
     ignore_commands : frozenset of int
         Command numbers that are dropped (``--ignore-command``).
     warn_unsupported : bool
-        Log every unsupported command, not only the first of each number.
+        Whether to log every unsupported command, not only the first of each number.
     version : str
         Version of the simulator, in SIMINFO.
     siminfo_flags : int
         Flags of SIMINFO: bit 0 interactive page, bit 1 restarted after a crash.
     laser_compat : bool
-        Commands 35–38 are those of old simulated lasers; False: those of real robots
-        (``--no-srisim-laser-compat``).
+        Whether commands 35 to 38 are commands of old simulated lasers, or of real
+        robots (``--no-srisim-laser-compat``).
     srisim_compat : bool
-        Commands 62 and 66–69 are those of the old SRIsim (``--srisim-compat``).
+        Whether commands 62 and 66 to 69 are commands of the old SRIsim
+        (``--srisim-compat``).
     gripper_layout : str
         Bit layout of the gripper's byte in the SIP: ``aria`` or ``p2os``.
     log_packets : bool
-        Log every packet that arrives (``--log-packets-received``).
+        Whether to log every received packet (``--log-packets-received``).
     log_movement : bool
-        Log the velocity and pose of every report (``--log-movement-sent``).
+        Whether to log the velocity and pose of every report (``--log-movement-sent``).
     """
 
     robot_name: str = "AMRISim"
@@ -60,8 +61,9 @@ class PioneerSettings:
 
 
 class Conversation:
-    """State of a session that command handlers act on: the robot, the client's
-    requests, and queued output. See `Session`.
+    """State of a session on which command handlers act; see `Session`.
+
+    It holds the robot, the client's requests, and queued output.
 
     Parameters
     ----------
@@ -71,25 +73,25 @@ class Conversation:
     Attributes
     ----------
     sonar_on, simstat_always : bool
-        The client has requested sonar readings; a SIMSTAT with every SIP.
+        Whether the client has requested sonar readings, and a SIMSTAT with every SIP.
     motors_on, warned_motors : bool
-        The motors are on; a warning that they are off was logged.
+        Whether the motors are on, and whether a warning that they are off was logged.
     lasers : list of LaserState
         The client's settings of each laser.
     streams : Streams
-        Packets that the client has subscribed to.
+        Packets to which the client has subscribed.
     bumpstall : int
-        Which bumpers stop the robot.
+        Bumpers that stop the robot.
     joydrive : bool
-        The joystick drives the robot.
+        Whether the joystick drives the robot.
     last_command : int
         Number of the last command.
     gripper_wants : Action or None
         Gripper action that waits for its argument.
     last_laser_start, now : float
-        Time of the last laser start angle, and now: wall time, s.
+        Time of the last laser start angle, and the present time; wall time, s.
     has_sent_close : bool
-        The client has sent CLOSE; it may go on sending for a while.
+        Whether the client has sent CLOSE; it may continue to send for a while.
     """
 
     def __init__(self, port: RobotPort, settings: PioneerSettings, now: float) -> None:
@@ -127,7 +129,7 @@ class Conversation:
         self._events.append(LogLine(level, text))
 
     def set_sonar(self, on: bool) -> None:
-        """Switch sonar reports on or off."""
+        """Turn sonar reports on or off."""
         self.sonar_on = on
         self._version += 1
         self._first_sonar = 0
@@ -138,8 +140,9 @@ class Conversation:
         raise NotImplementedError
 
     def unsupported(self, packet: Packet) -> None:
-        """Warn once per session that a command is not supported, or every time if the
-        user wants that (decisions, "Pioneer").
+        """Warn once per session that a command is not supported.
+
+        The user may choose a warning every time (decisions, "Pioneer").
         """
         always = self.settings.warn_unsupported
         if not always and (packet.id in IGNORED_SILENTLY or packet.id in self._warned):
@@ -151,7 +154,7 @@ class Conversation:
         )
 
     def once(self, key: int, level: Level, text: str) -> None:
-        """Log a line about command `key`, once a session."""
+        """Log a line about command `key`, once per session."""
         if key not in self._warned:
             self._warned.add(key)
             self.log(level, text)

@@ -11,20 +11,20 @@ from botyard.units import clamp, mm
 GYRO_CENTER: Final = 512
 """Reading of a gyro at rest: the middle of its 10 bits (pioneer-protocol §10)."""
 GYRO_SCALE: Final = math.radians(1.626)
-"""Turn rate of one unit, rad/s: the ``GyroScaler`` of clients' parameter files (formats
+"""Turn rate of one unit, rad/s: ``GyroScaler`` of clients' parameter files (formats
 §2.2).
 """
 GYRO_TEMPERATURE: Final = 128
-"""The temperature byte; clients do not use it."""
+"""Temperature byte; clients do not use it."""
 
 
 def ticks(way: float, spec: PioneerSpec) -> int:
-    """Count of a wheel encoder after a way of the wheel, m."""
+    """Return the count of a wheel encoder after a distance of the wheel, m."""
     return round(mm(way) * spec.ticks_per_mm)
 
 
 def gyro_reading(rate: float) -> int:
-    """The 10-bit reading of a gyro that turns with `rate` rad/s, counter-clockwise
+    """Return the 10-bit reading of a gyro at a turn rate, rad/s, counter-clockwise
     positive.
     """
     return round(clamp(GYRO_CENTER + rate / GYRO_SCALE, 0, 1023))

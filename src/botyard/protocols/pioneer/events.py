@@ -1,5 +1,6 @@
-"""Events of a Pioneer session for the program that runs it; flat values, read with
-`Session.next_event`.
+"""Events of a Pioneer session for the program that runs it.
+
+They are flat values, read with `Session.next_event`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from enum import IntEnum
 
 
 class Level(IntEnum):
-    """Level of a log line; values are those of the standard library's logging."""
+    """Level of a log line; values are the levels of the standard library's logging."""
 
     DEBUG = 10
     INFO = 20
@@ -18,15 +19,14 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line for the robot's log.
+    """Line for the robot's log.
 
     Attributes
     ----------
     level : Level
         Severity.
     text : str
-        The line. Text that came from the client is marked as such and has no control
-        characters.
+        The line. Text of the client is marked and has no control characters.
     """
 
     level: Level
@@ -35,17 +35,17 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class SessionOpened:
-    """The handshake is complete and the client has sent OPEN."""
+    """Event: the handshake is complete, and the client has sent OPEN."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionClosed:
-    """The session is over; the connection is to be closed once `data_to_send` is empty.
+    """Event: the session is over; close the connection after `data_to_send` is empty.
 
     Attributes
     ----------
     reason : str
-        For the log.
+        Reason, for the log.
     """
 
     reason: str
@@ -53,17 +53,16 @@ class SessionClosed:
 
 @dataclass(frozen=True, slots=True)
 class ExitRequested:
-    """The client requests the end of the whole simulation; the server decides whether
-    it is permitted.
+    """Request to exit the whole simulation; the server checks the permission.
 
     Attributes
     ----------
     status : int
         Exit status.
     command : str
-        Which command it was, for the log.
+        Name of the command, for the log.
     crash : bool
-        End as in a crash of the simulator.
+        Whether to exit as after a crash.
     """
 
     status: int
@@ -73,14 +72,14 @@ class ExitRequested:
 
 @dataclass(frozen=True, slots=True)
 class MapRequested:
-    """The client requests another map, for all clients.
+    """Request for another map, for all clients.
 
     Attributes
     ----------
     name : str
         File name as the client gave it.
     master : bool
-        It requests exclusive control of the map (SIM_CTRL 2).
+        Whether the client requests exclusive control of the map (SIM_CTRL 2).
     """
 
     name: str
@@ -89,22 +88,22 @@ class MapRequested:
 
 @dataclass(frozen=True, slots=True)
 class MasterCleared:
-    """Exclusive control of the map is released (SIM_CTRL 3)."""
+    """Event: exclusive control of the map is released (SIM_CTRL 3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRotationRequested:
-    """The client requests a rotation of the log file (SIM_CTRL 4)."""
+    """Request to rotate the log file (SIM_CTRL 4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRequested:
-    """The client requests a picture of the world, written to a file (SIM_CTRL 8).
+    """Request for a picture of the world in a file (SIM_CTRL 8).
 
     Attributes
     ----------
     name : str
-        File name; empty: the server chooses.
+        File name; empty if the server shall choose.
     """
 
     name: str
@@ -112,12 +111,12 @@ class SnapshotRequested:
 
 @dataclass(frozen=True, slots=True)
 class StepsRequested:
-    """The client steps the world (SIM_CTRL 207), or lets it run free (208).
+    """Request to step the world (SIM_CTRL 207), or to let it run freely (208).
 
     Attributes
     ----------
     count : int or None
-        Number of steps; None: run freely.
+        Number of steps; None to run freely.
     """
 
     count: int | None

@@ -1,5 +1,6 @@
-"""Encoding of a gripper's switches in one byte, in two incompatible layouts
-(pioneer-protocol §10.1).
+"""Encoding of a gripper's switches in one byte, in two incompatible layouts.
+
+Source: pioneer-protocol §10.1.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ LAYOUTS = ("aria", "p2os")
 
 
 def aria(g: GripperState) -> int:
-    """Layout of ARIA: SIP byte 14, and the gripper packet."""
+    """Return the byte in ARIA's layout: SIP byte 14, and the gripper packet."""
     return (
         (not g.open) << 0
         | (not (g.lift_up or g.lift_down)) << 1
@@ -24,8 +25,9 @@ def aria(g: GripperState) -> int:
 
 
 def p2os(g: GripperState) -> int:
-    """Layout of Player's p2os driver: SIP byte 14; its beams are among the digital
-    inputs, see `p2os_inputs`.
+    """Return the byte in the layout of Player's p2os driver: SIP byte 14.
+
+    Its beams are among the digital inputs; see `p2os_inputs`.
     """
     return (
         g.open << 0
@@ -38,10 +40,12 @@ def p2os(g: GripperState) -> int:
 
 
 def p2os_inputs(g: GripperState, inputs: int) -> int:
-    """Digital inputs with the beams in bits 1 (outer) and 2 (inner), 1: broken."""
+    """Return digital inputs with the beams in bits 1 (outer) and 2 (inner); 1 is
+    broken.
+    """
     return inputs & 0b1111_1001 | g.outer_beam << 1 | g.inner_beam << 2
 
 
 def switches(g: GripperState, layout: str) -> int:
-    """Byte 14 of the SIP in one of the `LAYOUTS`."""
+    """Return byte 14 of the SIP in one of the `LAYOUTS`."""
     return p2os(g) if layout == "p2os" else aria(g)

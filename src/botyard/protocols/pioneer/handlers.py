@@ -1,11 +1,9 @@
-"""Command handlers: one small function per command, and the dispatch table
-(pioneer-protocol §4).
+"""Command handlers: one small function per command, and the dispatch table.
 
-This module has the commands of every Pioneer robot; `accessoryhandlers` those of its
-accessories, `simhandlers` those of the simulator.
-
-Numbers on the wire are millimetres and degrees; they leave this module as metres and
-radians.
+This module has the commands of every Pioneer robot, `accessoryhandlers` the commands of
+its accessories, and `simhandlers` those of the simulator. Numbers on the wire are
+millimetres and degrees; they leave this module as metres and radians. Source:
+pioneer-protocol §4.
 """
 
 from __future__ import annotations
@@ -29,12 +27,12 @@ Handler = Callable[[Conversation, Packet], None]
 
 
 def _m(packet: Packet) -> float:
-    """Argument in mm or mm/s, as m or m/s."""
+    """Return an argument in mm or mm/s as m or m/s."""
     return units.from_mm(packet.integer())
 
 
 def _rad(packet: Packet) -> float:
-    """Argument in deg or deg/s, as rad or rad/s."""
+    """Return an argument in deg or deg/s as rad or rad/s."""
     return units.from_deg(packet.integer())
 
 
@@ -46,8 +44,9 @@ def _signed_byte(value: int) -> int:
 
 
 def _pulse(session: Conversation, packet: Packet) -> None:
-    """No operation (keep-alive): every packet has already reset the watchdog. A second
-    OPEN is ignored, too.
+    """Do nothing (keep-alive): every packet has already reset the watchdog.
+
+    A second OPEN is also ignored.
     """
 
 
@@ -69,8 +68,9 @@ def _config(session: Conversation, packet: Packet) -> None:
 
 
 def _moved(session: Conversation) -> RobotPort:
-    """The robot, for a motion command; logs once that such commands are ignored while
-    the motors are off.
+    """Return the robot for a motion command.
+
+    It logs once that such commands are ignored while the motors are off.
     """
     if not session.motors_on and not session.warned_motors:
         session.warned_motors = True
@@ -104,7 +104,7 @@ def _latvel(session: Conversation, packet: Packet) -> None:
 
 
 def _vel2(session: Conversation, packet: Packet) -> None:
-    """Wheel speeds: low byte right, high byte left."""
+    """Set wheel speeds: low byte right, high byte left."""
     low, high = packet.byte_pair()
     p = session.port.spec.pioneer
     right, left = _signed_byte(low) * p.vel2_div, _signed_byte(high) * p.vel2_div
@@ -142,7 +142,7 @@ def _setrv(session: Conversation, packet: Packet) -> None:
 
 
 def _ramp(session: Conversation, axis: int, value: float) -> None:
-    """Positive: acceleration; negative: deceleration."""
+    """Set a ramp: a positive value is an acceleration, a negative one a deceleration."""
     if value >= 0.0:
         session.port.set_ramp(axis, accel=value)
     else:
@@ -162,9 +162,7 @@ def _latacc(session: Conversation, packet: Packet) -> None:
 
 
 def _seto(session: Conversation, packet: Packet) -> None:
-    """Odometry to zero, or to x, y (mm) and th (deg) when they follow a type byte
-    (PIO-008).
-    """
+    """Set odometry to zero, or to x, y (mm) and th (deg) after a type byte (PIO-008)."""
     pose = Pose()
     if len(packet.data) >= 7:
         r = packet.reader()
@@ -184,13 +182,13 @@ def _sonar(session: Conversation, packet: Packet) -> None:
 
 
 def _digout(session: Conversation, packet: Packet) -> None:
-    """Low byte states, high byte mask."""
+    """Set digital outputs: low byte states, high byte mask."""
     states, mask = packet.byte_pair()
     session.port.electrics.write_outputs(mask, states)
 
 
 def _bumpstall(session: Conversation, packet: Packet) -> None:
-    """Which bumpers stall the robot: 0 none, 1 front, 2 rear, 3 both."""
+    """Set the bumpers that stall the robot: 0 none, 1 front, 2 rear, 3 both."""
     session.bumpstall = packet.integer() & 3
 
 
@@ -214,7 +212,7 @@ def _tty(session: Conversation, packet: Packet) -> None:
 
 
 def _message(session: Conversation, packet: Packet) -> None:
-    """Type, length, three code bytes, text."""
+    """Log a text of the client: type, length, three code bytes, text."""
     r = packet.reader()
     r.u8()
     text = r.take(r.u8())[3:].rstrip(b"\0").decode("latin-1")
@@ -222,7 +220,7 @@ def _message(session: Conversation, packet: Packet) -> None:
 
 
 def table(laser_compat: bool = True, srisim_compat: bool = False) -> dict[int, Handler]:
-    """The dispatch table for the user's compatibility options (§4.3, §4.4)."""
+    """Return the dispatch table for the user's compatibility options (§4.3, §4.4)."""
     handlers = BASE | accessoryhandlers.TABLE | simhandlers.TABLE
     handlers |= (
         accessoryhandlers.OLD_LASER if laser_compat else accessoryhandlers.REAL_ROBOT

@@ -1,5 +1,6 @@
-"""A client's settings of one laser: mode, rays, order of the readings (pioneer-protocol
-§4.2, §7).
+"""Settings of one laser for a client: mode, rays, and order of the readings.
+
+Source: pioneer-protocol §4.2, §7.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.reportbuilder import laser_packets, scan_geometry
 
 MAX_READINGS: Final = 3601
-"""Readings of a scan that a client can configure: 0.1° over 360°. Bounds the cost of a
-step.
+"""Limit of the readings in a scan that a client can configure: 0.1° over 360°.
+
+It bounds the cost of a step.
 """
 
 
@@ -25,7 +27,7 @@ class LaserState:
     port : RobotPort
         The robot.
     index : int
-        Which of its lasers.
+        Index of the laser.
     """
 
     def __init__(self, port: RobotPort, index: int) -> None:
@@ -39,13 +41,13 @@ class LaserState:
         self.reverse = spec.flipped
         self.version = 0
         self.is_coarse = False
-        """The client requested more readings than `MAX_READINGS`."""
-        # the first scan after switching on has the flag set
+        """Whether the client requested more readings than `MAX_READINGS`."""
+        # The first scan after turning the laser on has the flag "moved".
         self._moved = True
         self._teleports = port.teleports
 
     def switch(self, mode: int) -> None:
-        """Set the mode: 0 off, 1 packets 0x60, 2 packets 0x61; anything else is 1."""
+        """Set the mode: 0 off, 1 packets 0x60, 2 packets 0x61; any other counts as 1."""
         mode = mode if mode in (0, 2) else 1
         if mode and not self.mode:
             self._moved = True
@@ -54,23 +56,24 @@ class LaserState:
         self.port.subscribe_laser(self.index, mode > 0)
 
     def set_start(self, degrees: int) -> None:
-        """First bearing, degrees."""
+        """Set the first bearing, degrees."""
         self.start_deg = float(degrees)
         self._configure()
 
     def set_end(self, degrees: int) -> None:
-        """Last bearing, degrees."""
+        """Set the last bearing, degrees."""
         self.end_deg = float(degrees)
         self._configure()
 
     def set_increment(self, hundredths: int) -> None:
-        """Spacing, hundredths of a degree."""
+        """Set the spacing, hundredths of a degree."""
         self.increment_deg = abs(hundredths) / 100.0
         self._configure()
 
     def _configure(self) -> None:
-        """Apply the settings, which arrive one by one; too many readings are spread
-        over the field of view.
+        """Apply the settings, which arrive one by one.
+
+        Too many readings are spread over the field of view.
         """
         lowest, step, count, self.reverse = scan_geometry(
             self.start_deg, self.end_deg, self.increment_deg
@@ -82,8 +85,9 @@ class LaserState:
         self.port.configure_laser(self.index, lowest, step, count)
 
     def take_moved(self) -> bool:
-        """Whether the robot was teleported since the last scan; resets the flag, so
-        call it once per scan.
+        """Return whether the robot was teleported since the last scan.
+
+        It resets the flag, so it must be called once per scan.
         """
         teleports = self.port.teleports
         moved = self._moved or teleports != self._teleports
@@ -91,7 +95,7 @@ class LaserState:
         return moved
 
     def report(self, state: RobotState) -> bytes:
-        """The packets of this period's scan; empty while the laser is off."""
+        """Return the packets of this period's scan; empty while the laser is off."""
         if not self.mode:
             return b""
         moved = self.take_moved()

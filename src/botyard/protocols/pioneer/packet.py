@@ -1,8 +1,8 @@
-"""The frame of the Pioneer serial protocol: header, length, checksum, and the integers
-inside (pioneer-protocol §1).
+"""Frame of the Pioneer serial protocol: header, length, checksum and integers.
 
-``FA FB``, one byte L (number of bytes that follow it), ID, arguments, checksum high
-byte first. All other numbers are little-endian.
+A packet is ``FA FB``, one byte L (number of bytes that follow it), ID, arguments, and
+the checksum, high byte first. All other numbers are little-endian. Source:
+pioneer-protocol §1.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ MAX_LENGTH: Final = 200
 MAX_PACKET: Final = 3 + MAX_LENGTH
 """Longest packet that is accepted, bytes."""
 MAX_DATA: Final = 195
-"""Maximum of data bytes in a packet that is sent: a length byte of 198, beyond which
-p2os refuses a packet (§1, FRM-011).
+"""Limit of the data bytes in a sent packet.
+
+The length byte is then 198, beyond which p2os refuses a packet (§1, FRM-011).
 """
 
 MAX_TEXT: Final = 127
-"""Characters of a client's text that are logged."""
+"""Limit of the characters of a client's text that are logged."""
 
 ARG_POSITIVE: Final = 0x3B
 ARG_NEGATIVE: Final = 0x1B
@@ -32,8 +33,10 @@ ARG_STRING: Final = 0x2B
 
 
 def checksum(payload: bytes | bytearray | memoryview) -> int:
-    """Checksum over ID and arguments: 16-bit sum of big-endian pairs; a byte left over
-    is XORed into the low byte.
+    """Return the checksum over ID and arguments.
+
+    It is the 16-bit sum of big-endian pairs; a remaining byte is XORed into the low
+    byte.
     """
     n = len(payload) & ~1
     total = (sum(payload[0:n:2]) << 8) + sum(payload[1:n:2])
@@ -42,13 +45,13 @@ def checksum(payload: bytes | bytearray | memoryview) -> int:
 
 
 def frame(packet_id: int, data: bytes = b"") -> bytes:
-    """A complete packet.
+    """Return a complete packet.
 
     Raises
     ------
     ValueError
-        More than `MAX_DATA` data bytes: an internal error, clients would refuse the
-        packet.
+        There are more than `MAX_DATA` data bytes. This is an internal error, because
+        clients would refuse the packet.
     """
     if len(data) > MAX_DATA:
         raise ValueError(
@@ -65,8 +68,9 @@ def frame(packet_id: int, data: bytes = b"") -> bytes:
 
 
 def int_argument(value: int) -> bytes:
-    """An integer argument of a command: sign as the type byte, then its size as u16
-    (−65535 … 65535).
+    """Return an integer argument of a command: sign as the type byte, then size as u16.
+
+    The range is −65535 to 65535.
     """
     size = min(abs(value), 0xFFFF)
     return bytes((ARG_NEGATIVE if value < 0 else ARG_POSITIVE,)) + size.to_bytes(
@@ -75,17 +79,16 @@ def int_argument(value: int) -> bytes:
 
 
 def string_argument(text: bytes) -> bytes:
-    """A string argument of a command: type byte, length, characters (at most `MAX_DATA`
-    − 4 are sent).
+    """Return a string argument of a command: type byte, length, characters.
+
+    At most `MAX_DATA` − 4 characters are sent.
     """
     text = text[: MAX_DATA - 4]
     return bytes((ARG_STRING, len(text))) + text
 
 
 def command(number: int, argument: int | bytes | None = None) -> bytes:
-    """A command packet, as a client sends it, with an integer, a string, or no
-    argument.
-    """
+    """Return a command packet of a client, with an integer, a string, or no argument."""
     if argument is None:
         return frame(number)
     return frame(
@@ -97,8 +100,9 @@ def command(number: int, argument: int | bytes | None = None) -> bytes:
 
 
 class Reader:
-    """Reads the data of a packet from front to back; beyond the end everything is 0
-    (FRM-006).
+    """Reader of the data of a packet, from front to back.
+
+    Values beyond the end are 0 (FRM-006).
     """
 
     __slots__ = ("_at", "_data")
@@ -109,7 +113,7 @@ class Reader:
 
     @property
     def remaining(self) -> int:
-        """Bytes not yet read."""
+        """Number of bytes not yet read."""
         return max(len(self._data) - self._at, 0)
 
     def _number(self, size: int, signed: bool) -> int:
@@ -120,37 +124,37 @@ class Reader:
         return int.from_bytes(chunk, "little", signed=signed)
 
     def u8(self) -> int:
-        """Unsigned byte."""
+        """Read an unsigned byte."""
         return self._number(1, False)
 
     def i8(self) -> int:
-        """Signed byte."""
+        """Read a signed byte."""
         return self._number(1, True)
 
     def u16(self) -> int:
-        """Unsigned 16-bit integer."""
+        """Read an unsigned 16-bit integer."""
         return self._number(2, False)
 
     def i16(self) -> int:
-        """Signed 16-bit integer."""
+        """Read a signed 16-bit integer."""
         return self._number(2, True)
 
     def u32(self) -> int:
-        """Unsigned 32-bit integer."""
+        """Read an unsigned 32-bit integer."""
         return self._number(4, False)
 
     def i32(self) -> int:
-        """Signed 32-bit integer."""
+        """Read a signed 32-bit integer."""
         return self._number(4, True)
 
     def take(self, n: int) -> bytes:
-        """The next `n` bytes, fewer at the end."""
+        """Read the next `n` bytes, fewer at the end."""
         chunk = self._data[self._at : self._at + n]
         self._at += n
         return chunk
 
     def text(self) -> str:
-        """A NUL-terminated string (or the rest)."""
+        """Read a NUL-terminated string, or the rest."""
         end = self._data.find(b"\0", self._at)
         end = len(self._data) if end < 0 else end
         chunk = self._data[self._at : end]
@@ -160,7 +164,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A complete packet with a valid checksum.
+    """Complete packet with a valid checksum.
 
     Attributes
     ----------
@@ -174,12 +178,13 @@ class Packet:
     data: bytes
 
     def reader(self) -> Reader:
-        """A reader over the data."""
+        """Return a reader of the data."""
         return Reader(self.data)
 
     def integer(self) -> int:
-        """The integer argument: type byte, then its size; 0 when absent. Any type but
-        1B counts as positive (§1).
+        """Return the integer argument: type byte, then size; 0 if absent.
+
+        Any type other than 1B counts as positive (§1).
         """
         if len(self.data) < 3:
             return 0
@@ -188,18 +193,19 @@ class Packet:
 
     @property
     def has_argument(self) -> bool:
-        """Whether an integer argument is there."""
+        """Whether there is an integer argument."""
         return len(self.data) >= 3
 
     def byte_pair(self) -> tuple[int, int]:
-        """A "2 bytes" argument as (low byte, high byte), each 0 … 255: the signed value
-        is rebuilt first (§1).
+        """Return a "2 bytes" argument as (low byte, high byte), each 0 to 255.
+
+        The signed value is rebuilt first (§1).
         """
         value = self.integer() & 0xFFFF
         return value & 0xFF, value >> 8
 
     def string(self) -> str:
-        """The string argument: type byte, length, characters."""
+        """Return the string argument: type byte, length, characters."""
         if len(self.data) < 2:
             return ""
         return self.data[2 : 2 + self.data[1]].rstrip(b"\0").decode("latin-1")
@@ -226,7 +232,7 @@ class ParserCounts:
 
     @property
     def errors(self) -> int:
-        """Bad headers."""
+        """Number of bad headers."""
         return self.bad_checksums + self.bad_lengths
 
 
@@ -234,10 +240,10 @@ class Parser:
     """Incremental parser of a byte stream into packets; never raises, whatever the
     bytes.
 
-    Resynchronisation: after a bad length or checksum only the header is skipped and the
-    search goes on right behind it, so a valid packet after a truncated one is found.
-    The result does not depend on how the stream is split into chunks. The buffer never
-    holds more than one incomplete packet (203 bytes) between calls.
+    After a bad length or checksum only the header is skipped, and the search continues
+    right after it. A valid packet after a truncated one is therefore found. The result
+    does not depend on how the stream is split into chunks. Between calls the buffer
+    never holds more than one incomplete packet (203 bytes).
     """
 
     def __init__(self) -> None:
@@ -245,14 +251,14 @@ class Parser:
         self.counts = ParserCounts()
 
     def receive(self, data: bytes) -> list[Packet]:
-        """Feed bytes; returns the packets that they complete."""
+        """Feed bytes, and return the packets that they complete."""
         buffer, counts, packets = self._buffer, self.counts, []
         buffer += data
         at = 0
         while True:
             start = buffer.find(HEADER, at)
             if start < 0:
-                # a last FA may be the first half of a header
+                # A last FA may be the first half of a header.
                 end = (
                     len(buffer) - 1
                     if len(buffer) > at and buffer[-1] == HEADER[0]
@@ -268,6 +274,8 @@ class Parser:
                 break
             length = buffer[at + 2]
             if not MIN_LENGTH <= length <= MAX_LENGTH:
+                # Only the two bytes of the header are skipped, because a packet may
+                # start inside.
                 counts.bad_lengths += 1
                 counts.garbage += 2
                 at += 2

@@ -1,7 +1,7 @@
-"""Conversion of a robot's state in SI units to the integers of its reports
-(pioneer-protocol §5–8, §16; decisions, "Pioneer").
+"""Conversion of a robot's state in SI units to the integers of its reports.
 
-This is the boundary where metres become millimetres and radians degrees.
+At this boundary metres become millimetres, and radians degrees. Source:
+pioneer-protocol §5 to §8, §16; decisions, "Pioneer".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from botyard.protocols.pioneer.simreports import SimDevice, SimInfo, SimStat
 log = logging.getLogger("botyard.devices")
 
 STALL_BITS = 0x0101
-"""Both wheels stalled."""
+"""Bits of a stall of both wheels."""
 FRONT_BITS, REAR_BITS = 0xFE00, 0x00FE
 """Contact switches of each side, in the same field."""
 DEVICE_BITS: Final = {
@@ -52,17 +52,19 @@ DEVICE_BITS: Final = {
     "digout": 0xFF,
     "temperature": -1,
 }
-"""Fields of the report in which devices may set bits, and which ones
-(`PioneerFields.report`).
+"""Fields of the report in which devices may set bits, with the allowed bits.
+
+See `PioneerFields.report`.
 """
 DEVICE_SIMSTAT: Final = frozenset(
     {"flags", "lat_e7", "lon_e7", "alt_cm", "gps_quality"}
 )
-"""Fields of SIMSTAT that devices may fill in (`PioneerFields.simstat`): of ``flags``
-bit 1 alone, in which they set bits.
+"""Fields of SIMSTAT that devices may fill in (`PioneerFields.simstat`).
+
+In ``flags`` they may set only bit 1.
 """
 SONAR_BITS = 0b11110
-"""All four sonar arrays on."""
+"""Bits of all four sonar arrays."""
 
 _I16 = (-0x8000, 0x7FFF)
 _U16 = (0, 0xFFFF)
@@ -82,7 +84,7 @@ def _i32(value: float) -> int:
 
 
 def sonar_readings(port: RobotPort, first: int) -> list[tuple[int, int]]:
-    """Index and range of up to 32 sonar readings from index `first`, in range units."""
+    """Return index and range of up to 32 sonar readings from `first`, in range units."""
     sonar = port.sonar()
     if sonar is None:
         return []
@@ -96,8 +98,9 @@ def sonar_readings(port: RobotPort, first: int) -> list[tuple[int, int]]:
 
 
 def is_stalled_by(bits: int, bumpstall: int) -> bool:
-    """Whether contact switches stall the robot: those in front with bit 0 of
-    `bumpstall`, those behind with bit 1 (§4.1).
+    """Return whether contact switches stall the robot.
+
+    Front switches do with bit 0 of `bumpstall`, rear ones with bit 1 (§4.1).
     """
     return bool(
         (bits & FRONT_BITS and bumpstall & 1) or (bits & REAR_BITS and bumpstall & 2)
@@ -105,7 +108,7 @@ def is_stalled_by(bits: int, bumpstall: int) -> bool:
 
 
 def _stalls(is_stalled: bool, bits: int, bumpstall: int) -> int:
-    """The field of stalls and contact switches (§5)."""
+    """Return the field of stalls and contact switches (§5)."""
     return (
         STALL_BITS if is_stalled or is_stalled_by(bits, bumpstall) else 0
     ) | bits & (FRONT_BITS | REAR_BITS)
@@ -120,19 +123,19 @@ def build_sip(
     bumpstall: int = 0,
     gripper_layout: str = "aria",
 ) -> Sip:
-    """The standard information packet of a robot.
+    """Return the standard information packet of a robot.
 
     Parameters
     ----------
     port, state : RobotPort, RobotState
         The robot and its state.
     sonar_on : bool
-        The client has requested sonar: sets the flag bits, and includes readings if the
-        robot has a ring.
+        Whether the client has requested sonar: sets the flag bits, and includes
+        readings if the robot has a ring.
     first_sonar : int
         Index of the first sonar reading, for rings of more than 32.
     bumpstall : int
-        Which bumpers stall the robot: bit 0 front, bit 1 rear.
+        Bumpers that stall the robot: bit 0 front, bit 1 rear.
     gripper_layout : str
         One of `gripperbits.LAYOUTS`.
     """
@@ -155,7 +158,8 @@ def build_sip(
         sonar=sonar_readings(port, first_sonar) if sonar_on else [],
         gripper=0 if grip is None else gripperbits.switches(grip, gripper_layout),
         digin=digin,
-        # the controller board sets bits of it, and of the temperature
+        # Device bits are added below: the controller board sets them here and in the
+        # temperature.
         digout=0,
         rot_vel10=_i16(units.deg(state.twist.w) * 10.0),
         lat_vel=_i16(units.mm(state.twist.vy)),
@@ -169,7 +173,7 @@ def build_sip(
 def build_config(
     spec: RobotSpec, state: RobotState, name: str, firmware: str
 ) -> Config:
-    """CONFIGpac with the model's true limits as maxima, and the settings in force."""
+    """Return a CONFIGpac with the model's limits as maxima, and the settings in force."""
     top, top_acc = spec.limits.max_speed, spec.limits.top_accel
     omni = top.y > 0.0
     config = Config(
@@ -206,9 +210,8 @@ def build_config(
                 for n, v in shown.config(device).items()
                 if n in CONFIG_MAXIMA
             }
-        except (
-            Exception
-        ):  # a plug-in may raise anything: the client gets the other fields
+        # A plug-in may raise anything: the client still gets the other fields.
+        except Exception:
             log.exception(
                 'device "%s": pioneer.config raises; its fields are left out',
                 device.type,
@@ -224,7 +227,7 @@ def build_config(
 def _simstat(
     shown: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any
 ) -> dict[str, int]:
-    """The SIMSTAT fields of a device, as integers of the packet."""
+    """Return the SIMSTAT fields of a device, as integers of the packet."""
     assert shown.simstat is not None
     return {
         name: _i32(value)
@@ -234,7 +237,7 @@ def _simstat(
 
 
 def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
-    """State of the simulation, with the robot's true pose."""
+    """Return the state of the simulation, with the robot's true pose."""
     timing, pose, error = port.timing, state.pose_world, state.odometry_error
     stat = SimStat(
         flags=(1 if port.has_map else 0) | 4,
@@ -263,8 +266,9 @@ def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
 def build_siminfo(
     port: RobotPort, application: str, version: str, flags: int
 ) -> SimInfo:
-    """Identification of the simulator, and the robot's sonar and lasers, named
-    ``robot.type:number``.
+    """Return the identification of the simulator, and the robot's sonar and lasers.
+
+    They are named ``robot.type:number``.
     """
     spec = port.spec
     devices = (
@@ -282,7 +286,7 @@ def build_siminfo(
 
 
 def build_encoders(port: RobotPort, state: RobotState) -> accessories.Encoders:
-    """Ticks of the wheels."""
+    """Return the ticks of the wheels."""
     ways = 0.0, 0.0
     for reader in port.devices.values():
         shown = reader.kind.pioneer
@@ -300,7 +304,7 @@ GYRO_READINGS = 4
 
 
 def build_gyro(port: RobotPort, state: RobotState) -> accessories.Gyro:
-    """Turn rate of the last step, as a gyro without error and drift reads it."""
+    """Return the turn rate of the last step, read by a gyro without error and drift."""
     reading = encoders.gyro_reading(state.twist.w)
     return accessories.Gyro(
         readings=[(reading, encoders.GYRO_TEMPERATURE)] * GYRO_READINGS
@@ -308,7 +312,7 @@ def build_gyro(port: RobotPort, state: RobotState) -> accessories.Gyro:
 
 
 def build_joystick(port: RobotPort, state: RobotState) -> accessories.JoystickReport:
-    """The joystick."""
+    """Return the state of the joystick."""
     j = port.electrics.joystick
     return accessories.JoystickReport(
         button1=int(j.button1),
@@ -320,7 +324,7 @@ def build_joystick(port: RobotPort, state: RobotState) -> accessories.JoystickRe
 
 
 def build_io(port: RobotPort, state: RobotState) -> accessories.Io:
-    """Digital and analogue lines."""
+    """Return the digital and analogue lines."""
     e = port.electrics
     return accessories.Io(
         inputs=port.digital_inputs(), outputs=bytes((e.digout,)), analog=e.analog
@@ -328,7 +332,7 @@ def build_io(port: RobotPort, state: RobotState) -> accessories.Io:
 
 
 def build_gripper(port: RobotPort, state: RobotState) -> accessories.GripperReport:
-    """Switches of the gripper, in ARIA's layout; kind 0 for a robot without one."""
+    """Return the switches of the gripper in ARIA's layout; kind 0 without a gripper."""
     grip = port.gripper_state()
     if grip is None:
         return accessories.GripperReport()
@@ -346,18 +350,20 @@ def laser_packets(
     flags: int,
     reverse: bool,
 ) -> bytes:
-    """The concatenated packets of one scan, with at most 32 readings each (§7).
+    """Return the concatenated packets of one scan, with at most 32 readings each (§7).
 
     Parameters
     ----------
     scan : LaserScan
         Counter-clockwise readings.
+    state : RobotState
+        State with the odometry, for 0x60.
     packet_type : int
         0x60 or 0x61.
     device, flags : int
-        For 0x61.
+        Laser index and flags, for 0x61.
     reverse : bool
-        Send the readings clockwise, from the left end.
+        Whether to send the readings clockwise, from the left end.
     """
     order = slice(None, None, -1) if reverse else slice(None)
     ranges = (
@@ -392,16 +398,22 @@ def laser_packets(
 def scan_geometry(
     start_deg: float, end_deg: float, increment_deg: float
 ) -> tuple[float, float, int, bool]:
-    """Rays for a client's laser settings: bearing of the lowest ray and spacing (rad),
-    number, and whether to send them reversed.
+    """Return the rays for a client's laser settings.
 
-    A scan begins at `start_deg`; from a start above the end it runs clockwise. The
-    number is ceil(ceil(span) / increment) + 1 (§7, LAS-006); an increment of 0 gives no
-    readings.
+    A scan starts at `start_deg`; from a start above the end it runs clockwise. The
+    number of rays is ceil(ceil(span) / increment) + 1 (§7, LAS-006). An increment of 0
+    gives no readings.
+
+    Returns
+    -------
+    tuple
+        Bearing of the lowest ray and spacing (rad), number of rays, and whether to send
+        them reversed.
     """
     span = min(abs(end_deg - start_deg), 360.0)
     if increment_deg <= 0.0:
         return units.from_deg(start_deg), 0.0, 0, end_deg < start_deg
+    # The tolerance keeps a rounding error from adding a ray.
     count = math.ceil(math.ceil(span) / increment_deg - 1e-9) + 1
     lowest = min(start_deg, end_deg)
     return (

@@ -1,9 +1,8 @@
-"""Packets that a robot sends: layouts in both directions, in the wire's own units
-(pioneer-protocol §5–8).
+"""Packets that a robot sends: layouts in both directions, in the wire's own units.
 
 Each layout is a dataclass with ``encode`` for the robot's side and ``decode`` for a
-client's. Field names say the unit where it is not the protocol's scaled unit.
-`reportbuilder` fills them from a robot in SI units.
+client's side. Field names state the unit if it is not the protocol's scaled unit.
+`reportbuilder` fills them from a robot in SI units. Source: pioneer-protocol §5 to §8.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.packet import Packet, frame
 
 READINGS_PER_PACKET: Final = 32
-"""Laser readings in one packet; also the most sonar readings in one SIP (§5, §7)."""
+"""Laser readings in one packet, and limit of sonar readings in one SIP (§5, §7)."""
 
 _SIP_HEAD = struct.Struct("<hhhhhBHhHBB")
 _SIP_TAIL = struct.Struct("<BBBBBHBhHhbb")
@@ -26,8 +25,9 @@ _SONAR = struct.Struct("<BH")
 
 @dataclass(slots=True, kw_only=True)
 class Sip:
-    """Standard information packet (§5). All integers as on the wire; see the reference
-    for scales.
+    """Standard information packet (§5).
+
+    All values are integers as on the wire; see the reference for scales.
 
     Attributes
     ----------
@@ -38,14 +38,14 @@ class Sip:
     left_vel, right_vel : int
         Wheel speeds in velocity units.
     battery : int
-        Decivolts, 8 bits.
+        Battery voltage, dV, 8 bits.
     stall_bumpers : int
-        Bit 0 left wheel stalled, 1–7 rear bumpers, 8 right wheel stalled, 9–15 front
-        bumpers.
+        Bit 0 left wheel stalled, 1 to 7 rear bumpers, 8 right wheel stalled, 9 to 15
+        front bumpers.
     control : int
         Heading set-point.
     flags : int
-        Bit 0 motors on, 1–4 sonar arrays on, 5 E-stop.
+        Bit 0 motors on, 1 to 4 sonar arrays on, 5 E-stop.
     compass : int
         Heading in 2° units.
     sonar : sequence of (int, int)
@@ -55,21 +55,21 @@ class Sip:
     digin, digout : int
         Digital lines.
     battery10 : int
-        Decivolts, 16 bits.
+        Battery voltage, dV, 16 bits.
     charge_state : int
-        0 not charging.
+        0 is not charging.
     rot_vel10 : int
-        Tenths of a degree per second.
+        Turn rate, 0.1 deg/s.
     faults : int
         Fault flags; bit 1 temperature warning.
     lat_vel : int
         Lateral velocity, mm/s.
     temperature : int
-        °C; −128 none.
+        Temperature, °C; −128 for none.
     soc : int
-        State of charge, %; 0 not available.
+        State of charge, %; 0 if not available.
     moving : bool
-        Packet type 0x33 instead of 0x32.
+        Whether the packet type is 0x33 instead of 0x32.
     """
 
     x: int = 0
@@ -98,7 +98,7 @@ class Sip:
     moving: bool = False
 
     def encode(self) -> bytes:
-        """The packet: 41 + 3·N bytes for N sonar readings."""
+        """Return the packet: 41 + 3·N bytes for N sonar readings."""
         head = _SIP_HEAD.pack(
             self.x,
             self.y,
@@ -131,7 +131,7 @@ class Sip:
 
     @classmethod
     def decode(cls, packet: Packet) -> Sip:
-        """Read a SIP; fields that an older robot leaves out are 0."""
+        """Return the SIP in a packet; fields that an older robot leaves out are 0."""
         r = packet.reader()
         sip = cls(
             x=r.i16(),
@@ -148,10 +148,9 @@ class Sip:
         )
         n = r.u8()
         sip.sonar = [(r.u8(), r.u16()) for _ in range(min(n, r.remaining // 3))]
+        # Drops a truncated reading, so that it is not read as the next fields.
         if len(sip.sonar) < n:
-            r.take(
-                r.remaining
-            )  # drop a truncated reading, so that it is not read as the next fields
+            r.take(r.remaining)
 
         sip.timer_low, sip.gripper, sip.analog, sip.digin, sip.digout = (
             r.u8(),
@@ -170,7 +169,7 @@ class Sip:
         return sip
 
 
-# name → struct code; "s" is a NUL-terminated string (§6; the order is the layout)
+# Name and struct code; "s" is a NUL-terminated string (§6; the order is the layout).
 _CONFIG_LAYOUT: Final = (
     ("class_name", "s"),
     ("subclass", "s"),
@@ -240,8 +239,10 @@ CONFIG_MAXIMA: Final = {
 
 @dataclass(slots=True, kw_only=True)
 class Config:
-    """Configuration packet, CONFIGpac (§6): 57 fields in the order of the layout; mm,
-    deg, s, with absolute maxima ("top") and current settings ("max", acceleration).
+    """Configuration packet, CONFIGpac (§6): 57 fields in the order of the layout.
+
+    Units are mm, deg and s. "top" fields are absolute maxima; "max" and acceleration
+    fields are current settings.
     """
 
     class_name: str = "Pioneer"
@@ -303,7 +304,7 @@ class Config:
     charge_threshold: int = 0
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the packet."""
         parts = []
         for name, code in _CONFIG_LAYOUT:
             value = getattr(self, name)
@@ -315,7 +316,7 @@ class Config:
 
     @classmethod
     def decode(cls, packet: Packet) -> Config:
-        """Read a CONFIGpac; missing fields are 0 or empty."""
+        """Return the CONFIGpac in a packet; missing fields are 0 or empty."""
         r = packet.reader()
         take: dict[str, Callable[[], Any]] = {
             "s": r.text,
@@ -330,12 +331,12 @@ assert [f.name for f in fields(Config)] == [name for name, _ in _CONFIG_LAYOUT]
 
 
 def c_string(text: str, limit: int = 60) -> bytes:
-    """`text` as at most `limit` Latin-1 characters and a NUL."""
+    """Return `text` as at most `limit` Latin-1 characters and a NUL."""
     return text.replace("\0", "").encode("latin-1", "replace")[:limit] + b"\0"
 
 
 def sync2(name: str, class_name: str, subclass: str) -> bytes:
-    """Answer to SYNC2: three strings of at most 19 characters (§3, HSK-006)."""
+    """Return the answer to SYNC2: three strings of at most 19 characters (§3, HSK-006)."""
     return frame(
         P.SYNC2, b"".join(c_string(s, 19) for s in (name, class_name, subclass))
     )
@@ -343,12 +344,12 @@ def sync2(name: str, class_name: str, subclass: str) -> bytes:
 
 @dataclass(slots=True, kw_only=True)
 class LaserPart:
-    """One packet of a laser scan, type 0x60 or 0x61 (§7).
+    """Packet of a laser scan, type 0x60 or 0x61 (§7).
 
     Attributes
     ----------
     total, first : int
-        Readings in the scan; index of the first one here.
+        Number of readings in the scan, and index of the first one here.
     ranges_mm : sequence of int
         Up to 32 ranges.
     reflectance : sequence of int
@@ -356,7 +357,7 @@ class LaserPart:
     x_mm, y_mm, th_deg : int
         Odometry; type 0x60 only.
     device, flags : int
-        Laser index; bit 0: the robot was put elsewhere since the last scan; type 0x61
+        Laser index; bit 0: the robot was teleported since the last scan; type 0x61
         only.
     """
 
@@ -371,7 +372,7 @@ class LaserPart:
     flags: int = 0
 
     def encode(self, packet_type: int) -> bytes:
-        """The packet."""
+        """Return the packet."""
         n = len(self.ranges_mm)
         head = struct.pack("<HHB", self.total, self.first, n)
         if packet_type == P.LASER1:
@@ -386,7 +387,7 @@ class LaserPart:
 
     @classmethod
     def decode(cls, packet: Packet) -> LaserPart:
-        """Read a packet of either type."""
+        """Return the part of a scan in a packet of either type."""
         r = packet.reader()
         x = y = th = 0
         if packet.id == P.LASER1:

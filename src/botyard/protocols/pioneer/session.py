@@ -1,13 +1,13 @@
-"""One client's session with one robot: the robot's side of the Pioneer protocol, sans
-I/O.
+"""Session of one client with one robot: the robot's side of the Pioneer protocol,
+sans-I/O.
 
-Feed it with `receive_data`, `receive_eof`, `is_due` and `handle_timer`; read output
-from `data_to_send` and events from `next_event`. Time is an argument: `now` is wall
-time in seconds from any origin, simulated time comes with the robot's snapshot. Bytes
+Input goes to `receive_data`, `receive_eof`, `is_due` and `handle_timer`. Output comes
+from `data_to_send`, and events from `next_event`. Time is an argument: `now` is wall
+time in seconds from any origin; simulated time comes with the robot's snapshot. Bytes
 from the client never raise.
 
-The handshake is the table `_HANDSHAKE`: the client drives, SYNC0 → SYNC1 → SYNC2 → OPEN
-(pioneer-protocol §3).
+The handshake is the table `_HANDSHAKE`. The client drives it: SYNC0 → SYNC1 → SYNC2 →
+OPEN (pioneer-protocol §3).
 """
 
 from __future__ import annotations
@@ -34,45 +34,48 @@ from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, sync2
 from botyard.protocols.pioneer.simreports import MapChanged
 
 SIP_PERIOD_US: Final = 100_000
-"""Period of SIPs, µs of simulated time; one per step where steps are longer."""
+"""Period of SIPs, µs of simulated time; longer steps have one SIP each."""
 MIN_WALL_PERIOD: Final = 0.01
-"""Minimum wall time between SIPs, s, when running faster than real time."""
+"""Minimum wall time between SIPs, s, for runs faster than real time."""
 REPEAT_AFTER: Final = 0.15
-"""Paused or slowed down: after this wall time without a SIP, s (or 1.5 steps), the last
-state is repeated …
+"""Wall time without a SIP after which the last state is repeated, s, or 1.5 steps.
+
+This happens when the simulation is paused or slow.
 """
 REPEAT_PERIOD: Final = 0.1
-"""… and then with this period, s, so that clients do not time out."""
+"""Period of the repeated reports, s, so that clients do not time out."""
 HANDSHAKE_PACKETS: Final = 10
 HANDSHAKE_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 60.0
-"""Wall time, s, after which a silent client gets no more SIPs until it sends again
-(HSK-024).
+"""Wall time after which a silent client gets no more SIPs, s, until it sends again.
+
+Source: HSK-024.
 """
 
 
 class Stage(Enum):
-    """Stage of a session: the handshake's states, open, closed."""
+    """Stage of a session: the handshake's states, open, and closed."""
 
     SYNC0 = auto()
     SYNC1 = auto()
     SYNC2 = auto()
-    # handshake complete, no SIPs yet
+    # The handshake is complete, but there are no SIPs yet.
     READY = auto()
     OPEN = auto()
     CLOSED = auto()
 
 
-# stage after a SYNC packet: any number restarts there (out-of-order numbers are
-# adopted, HSK-007)
+# Stage after a SYNC packet: any number restarts there (out-of-order numbers are
+# adopted, HSK-007).
 _HANDSHAKE: Final = {0: Stage.SYNC1, 1: Stage.SYNC2, 2: Stage.READY}
 
 
 def in_handshake(stage: Stage, number: int) -> bool:
-    """Whether a client's packet of this number belongs to the handshake, at `stage`.
+    """Return whether a client's packet of this number belongs to the handshake, at
+    `stage`.
 
-    When it is complete, a client that lost the answer may start over; SYNC1 is OPEN's
-    number then.
+    After the handshake, a client that lost the answer may start over, except with
+    SYNC1, whose number is then OPEN's.
     """
     return stage in (Stage.SYNC0, Stage.SYNC1, Stage.SYNC2) or (
         stage is Stage.READY and number in (P.SYNC0, P.SYNC2)
@@ -80,7 +83,7 @@ def in_handshake(stage: Stage, number: int) -> bool:
 
 
 def stage_after(stage: Stage, number: int) -> Stage:
-    """The stage after a client's packet of this number, from `stage`."""
+    """Return the stage after a client's packet of this number, from `stage`."""
     if in_handshake(stage, number):
         return _HANDSHAKE.get(number, stage)
     if number == C.OPEN:
@@ -93,14 +96,14 @@ def _has_none() -> bool:
 
 
 class Session(Conversation):
-    """The session of one client, from connection to close.
+    """Session of one client, from connection to close.
 
     Parameters
     ----------
     port : RobotPort
         The robot.
     settings : PioneerSettings
-        Choices of the user.
+        Settings of the user.
     now : float
         Wall time, s.
     """
@@ -109,15 +112,15 @@ class Session(Conversation):
         super().__init__(port, settings, now)
         self.stage = Stage.SYNC0
         self.kept_sip: tuple[int, bytes] | None = None
-        """A SIP of a `report_version`, for `batch`."""
+        """SIP of a `report_version`, for `batch`."""
         self.parser = Parser()
         self._table = handlers.table(settings.laser_compat, settings.srisim_compat)
         self._bumped = self._joydriving = self._claimed = self._has_robot = False
         self._began = now
         self._handshake_packets = 0
         self.has_unread: Callable[[], bool] = _has_none
-        """Whether bytes of the client have come and wait to be received: silence is
-        judged after reading.
+        """Whether received bytes of the client wait to be processed; silence is judged
+        afterwards.
         """
         self._heard = now
         self._heard_us = self._last_us = port.time_us
@@ -142,7 +145,7 @@ class Session(Conversation):
     # -- input
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Handle bytes from the client."""
+        """Process bytes from the client."""
         if self.is_closed:
             return
         self.now = now
@@ -161,16 +164,18 @@ class Session(Conversation):
         self.close("the client disconnected")
 
     def is_due(self, now: float) -> bool:
-        """Call after each step: checks the watchdog; True if a report is due, then call
-        `report` or `send_report`.
+        """Check the watchdog after a step; return whether a report is due.
+
+        If it is, `report` or `send_report` must follow.
         """
         if self.stage is not Stage.OPEN:
             return False
         time_us = self.port.time_us
-        # the world has gone back to an earlier moment
+        # The simulation has gone back to an earlier moment.
         if time_us < self._last_us:
             self._heard_us, self._next_sip_us = time_us, 0
         self._last_us = time_us
+        # A busy server must not stop a robot whose client has sent commands in time.
         is_silent = (
             time_us - self._heard_us > self._watchdog_us and not self._watchdog_fired
         )
@@ -188,19 +193,22 @@ class Session(Conversation):
         if time_us < self._next_sip_us or 0.0 <= now - self._sip_wall < MIN_WALL_PERIOD:
             return False
         self._next_sip_us += SIP_PERIOD_US
-        if self._next_sip_us <= time_us:  # long steps, or the first SIP
+        # Long steps, or the first SIP.
+        if self._next_sip_us <= time_us:
             self._next_sip_us = time_us - time_us % SIP_PERIOD_US + SIP_PERIOD_US
         self._repeat_at = now + max(REPEAT_AFTER, 1.5 * self.port.timing.real)
         return True
 
     def handle_timer(self, now: float) -> bool:
-        """Handle time-outs: of the handshake, of a silent client, and of repeated
-        reports while the simulation is paused.
+        """Handle timeouts of the handshake, of a silent client, and of repeated
+        reports.
 
-        True if a report is due: then call `report` or `send_report`.
+        Reports are repeated while the simulation is paused. Returns whether a report is
+        due; `report` or `send_report` must then follow.
         """
         if self.stage is Stage.CLOSED:
             return False
+        # The client has sent data that is not processed yet, so it is not silent.
         if self._is_time_over(now) and self.has_unread():
             self._began = self._heard = now
         if self.stage is not Stage.OPEN:
@@ -226,7 +234,7 @@ class Session(Conversation):
         return True
 
     def _is_time_over(self, now: float) -> bool:
-        """Whether the client has been silent for too long."""
+        """Return whether the client has been silent for too long."""
         if self.stage in (Stage.READY, Stage.OPEN):
             return not self._silent and now - self._heard >= SILENCE_SECONDS
         return now - self._began >= HANDSHAKE_SECONDS
@@ -234,7 +242,7 @@ class Session(Conversation):
     # -- output
 
     def next_timer(self) -> float | None:
-        """Wall time at which to call `handle_timer`, s; None: never."""
+        """Return the wall time at which to call `handle_timer`, s; None for never."""
         if self.stage is Stage.CLOSED:
             return None
         if self.stage is Stage.READY:
@@ -247,18 +255,18 @@ class Session(Conversation):
         return min(times, default=None)
 
     def data_to_send(self) -> bytes:
-        """Bytes for the client; clears the queue."""
+        """Take the bytes for the client."""
         out = bytes(self._out)
         self._out.clear()
         return out
 
     def next_event(self) -> Event | None:
-        """Pop the oldest event; None: there is none."""
+        """Take the oldest event; None if there is none."""
         return self._events.popleft() if self._events else None
 
     @property
     def has_robot(self) -> bool:
-        """Whether the handshake has been completed, so that the session owns the robot."""
+        """Whether the handshake is complete, so that the session owns the robot."""
         return self._has_robot
 
     @property
@@ -272,9 +280,7 @@ class Session(Conversation):
         return self.stage is Stage.CLOSED
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
-        """Notify the client of the result of a map change (§8), if its handshake is
-        complete.
-        """
+        """Notify the client of the result of a map change (§8), after its handshake."""
         if self.stage in (Stage.READY, Stage.OPEN):
             self.send(MapChanged(by_user=by_user, loaded=loaded, name=name).encode())
 
@@ -283,8 +289,8 @@ class Session(Conversation):
     def close(self, reason: str) -> None:
         """End the session: release the robot, with sonar and lasers off (HSK-015).
 
-        A session that never owned the robot leaves it unchanged: another client may own
-        it.
+        A session that never owned the robot leaves it unchanged, because another client
+        may own it.
         """
         if self.stage is Stage.CLOSED:
             return
@@ -300,7 +306,7 @@ class Session(Conversation):
     # -- packets
 
     def _packet(self, packet: Packet, now: float) -> None:
-        # by an earlier packet of the same data
+        # An earlier packet in the same data may have closed the session.
         if self.stage is Stage.CLOSED:
             return
         if self.settings.log_packets:
@@ -352,8 +358,9 @@ class Session(Conversation):
             self.close(f"no complete handshake within {HANDSHAKE_PACKETS} packets")
 
     def _claim(self) -> None:
-        """Claim the robot at OPEN or the first command, so that a program that only
-        asks for names changes nothing.
+        """Claim the robot at OPEN or the first command.
+
+        A program that only asks for names thus changes nothing.
         """
         if not self._claimed:
             self._claimed = True
@@ -384,8 +391,8 @@ class Session(Conversation):
     # -- functions of the controller board
 
     def _run_board_functions(self) -> None:
-        """Functions of the robot's controller board: stop on bumper contact, and
-        joystick driving.
+        """Run functions of the controller board: stop on bumper contact, and joystick
+        driving.
         """
         if self.bumpstall and self.port.spec.devices:
             bumped = is_stalled_by(
@@ -425,8 +432,10 @@ class Session(Conversation):
         )
 
     def send_report(self, now: float, sip: bytes, scans: bytes) -> None:
-        """Send one period's output: SIMSTAT if requested, SIP, subscribed packets,
-        laser packets of whole scans (§2).
+        """Send one period's output (§2).
+
+        It is SIMSTAT if requested, SIP, subscribed packets, and laser packets of whole
+        scans.
         """
         self._sip_wall = now
         if self.simstat_always:
@@ -438,19 +447,21 @@ class Session(Conversation):
 
     @staticmethod
     def _is_plain_device(spec: DeviceSpec) -> bool:
-        """Whether a device changes no reports, or only while the robot is touched."""
+        """Return whether a device changes no reports, or only while the robot is
+        touched.
+        """
         pioneer = find_device(spec.type).pioneer
         return pioneer is None or not pioneer.changes_reports(spec)
 
     @property
     def is_plain(self) -> bool:
-        """Whether its reports can be built in batches (see `batch`)."""
+        """Whether its reports can be built in batches; see `batch`."""
         return self._has_plain_model and not self._silent
 
     @property
     def report_version(self) -> int:
-        """Version of the constant parts of reports: changes when cached packets are
-        stale.
+        """Version of the constant parts of reports; cached packets of other versions
+        are stale.
         """
         electrics = self.port.electrics
         version = self._version + electrics.version
@@ -475,6 +486,7 @@ class Session(Conversation):
                 f"{right}, stall {sip.stall_bumpers}",
             )
 
+        # Rings of more than 32 transducers take turns over several SIPs.
         ring = self.port.spec.sonar
         n = len(ring.transducers) if ring else 0
         self._first_sonar = (

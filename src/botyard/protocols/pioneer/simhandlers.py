@@ -1,5 +1,6 @@
-"""Commands to the simulator itself: 224–239, and those of the old SRIsim
-(pioneer-protocol §4.2, §4.4, §9).
+"""Commands to the simulator itself: 224 to 239, and commands of the old SRIsim.
+
+Source: pioneer-protocol §4.2, §4.4, §9.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Handler = Callable[[Conversation, Packet], None]
 
 
 def _set_pose(session: Conversation, packet: Packet) -> None:
-    """Type byte, then x, y (mm) and th (deg) as 32-bit integers; true pose only."""
+    """Set the true pose: type byte, then x, y (mm) and th (deg) as 32-bit integers."""
     r = packet.reader()
     r.u8()
     pose = Pose(units.from_mm(r.i32()), units.from_mm(r.i32()), units.from_deg(r.i32()))
@@ -44,7 +45,7 @@ def _reset(session: Conversation, packet: Packet) -> None:
 
 
 def _stat(session: Conversation, packet: Packet) -> None:
-    """No argument or 1: one SIMSTAT now; 2: one before every SIP; 0: no more."""
+    """Request SIMSTAT: no argument or 1 once, 2 before every SIP, 0 no more."""
     mode = packet.integer() if packet.has_argument else 1
     if mode == 1:
         session.send(build_simstat(session.port, session.port.state()).encode())
@@ -66,8 +67,9 @@ def _exit(session: Conversation, packet: Packet) -> None:
 
 
 def _crash(session: Conversation, packet: Packet) -> None:
-    """RESET and MAINTENANCE: the controller restarts, that is, the simulator ends as in
-    a crash (PIO-033, PIO-034).
+    """Execute RESET or MAINTENANCE: the controller restarts.
+
+    The simulator exits as after a crash (PIO-033, PIO-034).
     """
     session.emit(
         ExitRequested(int(ExitCode.CRASH), command_name(packet.id), crash=True)
@@ -78,8 +80,9 @@ def _crash(session: Conversation, packet: Packet) -> None:
 
 
 def _counted_text(r: Reader) -> str:
-    """u16 length and characters; a NUL may be counted or not (decisions, "SIM_CTRL
-    names").
+    """Return a text: u16 length, and characters.
+
+    The length may or may not count a NUL (decisions, "SIM_CTRL names").
     """
     return r.take(r.u16()).partition(b"\0")[0].decode("latin-1")
 
@@ -140,23 +143,23 @@ def _odometry_error(session: Conversation, r: Reader) -> None:
 
 
 def _digital_input(session: Conversation, r: Reader) -> None:
-    """Byte number, mask, states."""
+    """Set digital inputs: byte number, mask, states."""
     session.port.set_digital_inputs(byte=r.u8(), mask=r.u8(), states=r.u8())
 
 
 def _analog_input(session: Conversation, r: Reader) -> None:
-    """Port, then the reading as u16."""
+    """Set an analog input: port, then the reading as u16."""
     session.port.set_analog_input(r.u8(), r.u16())
 
 
 def _joystick(session: Conversation, r: Reader) -> None:
-    """x, y as i8 and throttle as u8, all in per cent; buttons as bits of a byte."""
+    """Move the joystick: x, y as i8 and throttle as u8, in per cent; buttons as bits."""
     x, y, throttle, buttons = r.i8() / 100.0, r.i8() / 100.0, r.u8() / 100.0, r.u8()
     session.port.move_joystick(x, y, throttle, bool(buttons & 1), bool(buttons & 2))
 
 
 def _step_world(session: Conversation, r: Reader) -> None:
-    """Number of steps as u16; without it, one."""
+    """Run a number of steps (u16); one step without an argument."""
     session.emit(StepsRequested(r.u16() if r.remaining >= 2 else 1))
 
 
@@ -193,7 +196,7 @@ OPERATIONS: Final[dict[int, Callable[[Conversation, Reader], None]]] = {
 
 
 def _ctrl(session: Conversation, packet: Packet) -> None:
-    """Type byte, operation as i16, its data."""
+    """Execute SIM_CTRL: type byte, operation as i16, and its data."""
     r = packet.reader()
     r.u8()
     operation = r.i16()
@@ -234,7 +237,7 @@ def _end_sim(session: Conversation, packet: Packet) -> None:
 
 
 def _set_origin(session: Conversation, packet: Packet) -> None:
-    """One coordinate of the true pose: mm or degrees."""
+    """Set one coordinate of the true pose, mm or degrees."""
     _deprecated(session, packet, C.SIM_SET_POSE)
     value = packet.integer()
     try:
@@ -260,4 +263,4 @@ SRISIM: Final[dict[int, Handler]] = {
     C.OLD_SETORIGINTH: _set_origin,
     C.OLD_RESET_TO_ORIGIN: _reset_to_origin,
 }
-"""Numbers that ``--srisim-compat`` gives another meaning (§4.4)."""
+"""Commands to which ``--srisim-compat`` gives another meaning (§4.4)."""

@@ -1,5 +1,6 @@
-"""Packets about the simulation itself: SIMSTAT, SIMINFO, SIM_MAP_CHANGED
-(pioneer-protocol §8); see `reports` for the style.
+"""Packets about the simulation itself: SIMSTAT, SIMINFO and SIM_MAP_CHANGED.
+
+See `reports` for the style. Source: pioneer-protocol §8.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ class SimStat:
     flags : int
         Bit 0 there is a map, bit 1 it is georeferenced, bit 2 odometry errors follow.
     sim_ms, real_ms, last_ms : int
-        Step lengths: simulated, wanted, measured.
+        Step lengths: simulated, requested, measured.
     x_mm, y_mm, z_mm, th_deg : int
         True pose.
     lat_e7, lon_e7, alt_cm : int
         GPS reading, 10⁻⁷ ° and cm.
     gps_quality : int
-        100 × dilution of precision; 0 bad, −1 none.
+        100 × dilution of precision; 0 is bad, −1 none.
     error_x, error_y, error_th : int
         Odometry errors: mm and degrees × 10⁷.
     """
@@ -51,7 +52,7 @@ class SimStat:
     error_th: int = 0
 
     def encode(self) -> bytes:
-        """The packet: 56 data bytes."""
+        """Return the packet: 56 data bytes."""
         return frame(
             P.SIMSTAT,
             _SIMSTAT.pack(0, 0, *(getattr(self, f.name) for f in fields(self))),
@@ -59,7 +60,7 @@ class SimStat:
 
     @classmethod
     def decode(cls, packet: Packet) -> SimStat:
-        """Read a SIMSTAT."""
+        """Return the contents of a packet."""
         r = Reader(packet.data)
         r.take(2)
         values = [r.u32(), r.u16(), r.u16(), r.u16(), *(r.i32() for _ in range(11))]
@@ -68,9 +69,7 @@ class SimStat:
 
 @dataclass(frozen=True, slots=True)
 class SimDevice:
-    """A device as SIMINFO lists it: unique name, type, number among its kind, status
-    (0).
-    """
+    """Device as SIMINFO lists it: unique name, type, number among its kind, status (0)."""
 
     name: str
     type_name: str
@@ -85,11 +84,11 @@ class SimInfo:
     Attributes
     ----------
     application, version : str
-        Of the simulator.
+        Name and version of the simulator.
     flags : int
         Bit 0 it has an interactive page, bit 1 it was restarted after a crash.
     devices : list of SimDevice
-        As many as fit into the packet.
+        Devices, as many as fit into the packet.
     """
 
     application: str = "AMRISim"
@@ -98,7 +97,7 @@ class SimInfo:
     devices: list[SimDevice] = field(default_factory=list)
 
     def encode(self) -> bytes:
-        """The packet; devices that do not fit are left out, and not counted."""
+        """Return the packet; devices that do not fit are left out, and not counted."""
         head = c_string(self.application) + c_string(self.version)
         parts: list[bytes] = []
         room = MAX_DATA - len(head) - 8
@@ -119,7 +118,7 @@ class SimInfo:
 
     @classmethod
     def decode(cls, packet: Packet) -> SimInfo:
-        """Read a SIMINFO."""
+        """Return the contents of a packet."""
         r = packet.reader()
         info = cls(application=r.text(), version=r.text(), flags=r.u32())
         n = r.u32()
@@ -135,12 +134,12 @@ class MapChanged:
     Attributes
     ----------
     by_user : bool
-        Loaded at the page, not by a client.
+        Whether it was loaded on the page, not by a client.
     loaded : int
-        1 a new map is there, 0 it was not loaded again (unchanged, or refused by master
-        mode), 2 it could not be loaded.
+        1 a new map was loaded, 0 it was not loaded again (unchanged, or refused by
+        master mode), 2 it could not be loaded.
     name : str
-        The file name as it was asked for.
+        File name as requested.
     """
 
     by_user: bool = False
@@ -148,7 +147,7 @@ class MapChanged:
     name: str = ""
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the packet."""
         return frame(
             P.MAP_CHANGED,
             struct.pack("<Bb", self.by_user, self.loaded)
@@ -157,6 +156,6 @@ class MapChanged:
 
     @classmethod
     def decode(cls, packet: Packet) -> MapChanged:
-        """Read a SIM_MAP_CHANGED."""
+        """Return the contents of a packet."""
         r = packet.reader()
         return cls(by_user=r.u8() != 0, loaded=r.i8(), name=r.text())

@@ -1,5 +1,6 @@
-"""Packets that a client asks for once or with every SIP: encoders, gyro, joystick, I/O,
-gripper (pioneer-protocol §4.6, §10).
+"""Packets that a client requests once or with every SIP.
+
+They are encoders, gyro, joystick, I/O and gripper (pioneer-protocol §4.6, §10).
 """
 
 from __future__ import annotations
@@ -34,18 +35,20 @@ class Streams:
         self._modes: dict[P, int] = {}
 
     def request(self, kind: P, mode: int) -> None:
-        """Set the subscription: 0 none; 1 one packet, with the next SIP; anything else:
-        one with every SIP.
+        """Set the subscription to a kind of packet.
+
+        Mode 0 is none, 1 is one packet with the next SIP, and any other a packet with
+        every SIP.
         """
         self._modes[kind] = mode
 
     @property
     def wanted(self) -> bool:
-        """Whether there is anything to send."""
+        """Whether there is a packet to send."""
         return any(self._modes.values())
 
     def report(self, state: RobotState) -> bytes:
-        """The packets of this period."""
+        """Return the packets of this period."""
         if not self._modes:
             return b""
         out = []
