@@ -517,7 +517,9 @@ def test_a_state_with_a_device_that_is_not_here_is_refused(
     sim.add_robot(find_robot("p3dx").fitted(MeterSpec()), "r")
     state = sim.save_state()
     monkeypatch.delitem(devices._KNOWN, "way_meter")
-    with pytest.raises(StateError, match='a table "way" of a device that is not installed'):
+    with pytest.raises(
+        StateError, match='a table "way" of a device that is not installed'
+    ):
         Simulation().restore(state)
 
 
@@ -780,7 +782,7 @@ def test_a_ros_type_of_another_package_is_not_overwritten(beacon: Any) -> None:
         StepData(),
     )
     assert any(
-        "another ROS message type botyard_beacon/Beacon" in p
+        "another ROS message type already has the name botyard_beacon/Beacon" in p
         for p in topics.problems.values()
     )
     assert not any("beacon" in t.type_name for t in topics.topics())

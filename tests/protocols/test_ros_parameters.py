@@ -196,7 +196,7 @@ def test_events_tell_what_came_went_and_changed() -> None:
     ("name", "value", "sort", "reason"),
     [
         ("nothing", 1.0, DOUBLE, "no parameter"),
-        ("use_sim_time", 1.0, DOUBLE, "cannot be changed"),
+        ("use_sim_time", 1.0, DOUBLE, "read-only"),
         ("ann.trans_accel", 1.0, BOOL, "expected a double"),
         ("ann.trans_accel", -1.0, DOUBLE, "expected 0 … 100, found -1"),
         ("ann.trans_accel", float("nan"), DOUBLE, "found nan"),

@@ -394,7 +394,7 @@ OUTSIDE = """<?xml version="1.0"?><!DOCTYPE m SYSTEM "file:///etc/passwd"><metho
                 + "a" * 300
                 + "</name><value/></member></struct></value>"
             ),
-            "300 characters",
+            "at most 256 characters",
         ),
         (
             document("<value><i4 " + "a" * 10_000 + "='1'>1</i4></value>"),
@@ -420,7 +420,7 @@ def test_limits_are_checked_before_the_rest_has_come() -> None:
     of the document.
     """
     reader = rpc.Reader()
-    with pytest.raises(PeerError, match="of 32 bits"):
+    with pytest.raises(PeerError, match="at most 32 nested"):
         reader.feed(document(NESTED)[:2000])
 
 
@@ -443,7 +443,7 @@ def test_what_xml_cannot_hold_is_left_out_or_refused() -> None:
         == "ab\n"
     )
     for bad in (2**31, object(), {1: 2}, {"a": {"b": [2**40]}}):
-        with pytest.raises(PeerError, match="XML-RPC has"):
+        with pytest.raises(PeerError, match="XML-RPC(:| has)"):
             http.encode_response(bad)
 
 
@@ -872,8 +872,8 @@ def test_parameters_have_bounds() -> None:
             "paramUpdate", ("/n", "/", master.call("getParam", ("/n", "/"))[2])
         )
     ).method
-    assert "at most 16000 parameters" in put("/many", list(range(16_000)))
-    assert "at most 16000 parameters" in put("/text", "x" * (4 << 20))
+    assert "at most 16000 values" in put("/many", list(range(16_000)))
+    assert "at most 16000 values" in put("/text", "x" * (4 << 20))
     long = {"k" * 250: {"l" * 250: {"m" * 250: {"n" * 250: 1}}}}
     assert "a key of at most 1024" in put("/" + "o" * 100, long)
     assert (

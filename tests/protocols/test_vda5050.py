@@ -59,10 +59,10 @@ def changed(path: str, value: Any) -> bytes:
     ("path", "value", "text"),
     [
         ("nodes", [], "order.nodes: expected 1"),
-        ("nodes", 5, "order.nodes: not as VDA 5050 has it"),
+        ("nodes", 5, "order.nodes: not valid in VDA 5050"),
         ("edges", [], "order.edges: expected one fewer than the 4 nodes, found 0"),
         ("orderId", 5, "order.orderId"),
-        ("orderId", "x" * 300, "order.orderId: 300 characters"),
+        ("orderId", "x" * 300, "order.orderId: expected at most 256 characters"),
         ("orderUpdateId", 10**30, "at most 64 bits"),
         ("nodes/0/nodePosition/x", 10**400, "at most 64 bits"),
         ("nodes/0/nodePosition/y", -1e12, "at most 100000"),
@@ -154,7 +154,7 @@ def test_updates_go_on_from_the_base() -> None:
         (
             replace(update, id="o2"),
             "orderError",
-            "order o1 is being driven; found another one, o2",
+            "expected an update of the active order o1, found order o2",
         ),
         (
             replace(update, update=-1),
@@ -175,12 +175,12 @@ def test_updates_go_on_from_the_base() -> None:
                 (),
             ),
             "orderUpdateError",
-            "expected at most 10000 nodes with those of earlier updates, found 10001",
+            "expected at most 10000 nodes including earlier updates, found 10001",
         ),
         (
             replace(update, nodes=update.nodes[1:], edges=update.edges[1:]),
             "orderUpdateError",
-            "go on from node n1 (2), found n2",
+            "continue from node n1 (2), found n2",
         ),
     ):
         with pytest.raises(OrderError) as caught:
