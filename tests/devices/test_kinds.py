@@ -575,8 +575,8 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(
         ({"read": lambda spec, view: 1 / 0}, "ZeroDivisionError"),
         ({"marks": lambda spec, reading: [(1.0, 2.0)]}, "expected Mark"),
         ({"rows": lambda ranges: [(math.nan,)]}, "expected a number"),
-        ({"name": "lasers"}, "something else that is called"),
-        ({"name": "velocity"}, "something else that is called"),
+        ({"name": "lasers"}, "expected an unused name"),
+        ({"name": "velocity"}, "expected an unused name"),
         (
             {
                 "pioneer": devices.PioneerFields(
@@ -587,7 +587,7 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(
         ),
         (
             {"pioneer": devices.PioneerFields(config=lambda spec: {"horn": 1})},
-            "CONFIG has no horn",
+            "CONFIG: invalid field horn",
         ),
         (
             {
@@ -601,7 +601,7 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(
         ),
         (
             {"ros": feeler_scan(ScanArrays(is_open=True))},
-            "beams makes another message than fields",
+            "beams and fields build different messages",
         ),
         (
             {"layer": "laser", "beams": lambda spec, errs: [Bundle(), Bundle()]},

@@ -161,17 +161,17 @@ def test_nothing_is_found_in_a_good_one() -> None:
 @pytest.mark.parametrize(
     ("session", "told"),
     [
-        (Raises, "UnicodeDecodeError came out"),
-        (Deaf, "no example is answered"),
+        (Raises, "raised UnicodeDecodeError"),
+        (Deaf, "no example has an answer"),
         (Cut, "cut into 12 pieces"),
-        (Hoards, "of 524288 bytes of zeros a session keeps"),
-        (Talks, "bytes are answered by"),
+        (Hoards, "for a stream of 524288 bytes (zeros)"),
+        (Talks, "bytes have an answer of"),
         (Spins, "a timer ends more than"),
         (Undead, "not closed after close"),
-        (Chatters, "that is over answers"),
-        (Shares, "another client changes what is answered"),
+        (Chatters, "answers after its end"),
+        (Shares, "another client changes the answer"),
         (Varies, "different answers in the same world"),
-        (Bypasses, "may only look on changes the world"),
+        (Bypasses, "may only watch changes the world"),
         (Impersonates, "in the name of page"),
     ],
 )
@@ -182,5 +182,5 @@ def test_what_is_wrong_is_found(session: Any, told: str) -> None:
 
 def test_one_without_a_session_cannot_be_checked() -> None:
     assert check_protocol(Interface(name="own", about="", carrier=Carrier.OWN), []) == [
-        "it has no session that could be checked"
+        "expected an interface with sessions, found none"
     ]

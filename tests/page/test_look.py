@@ -524,7 +524,7 @@ def test_without_a_browser_the_address_is_enough(
     monkeypatch.setattr(window, "BROWSERS", ())
     monkeypatch.setattr(window, "PLACES", ())
     monkeypatch.setattr(window, "_has_toolkit", lambda: False)
-    with pytest.raises(WorldError, match="open its address in any browser"):
+    with pytest.raises(WorldError, match="open its URL in any browser"):
         window.open_window("http://127.0.0.1:1/", "normal")
 
 

@@ -72,7 +72,7 @@ def test_a_robot_that_is_silent_about_the_simulation_is_found(
 
     monkeypatch.setattr(Session, "send", silent)
     found = check_robot_model(load_robot("p3dx"))
-    assert any("SIM_STAT of" in p and "not answered" in p for p in found)
+    assert any("SIM_STAT at" in p and "has no answer" in p for p in found)
     assert any("no SIMSTAT before it" in p for p in found)
 
 
@@ -132,12 +132,12 @@ HELLO = [
         ([(0.4, "rx", Sip(battery10=90).encode())], "battery 9.0 V"),
         (
             [(0.4, "tx", command(18)), (0.5, "rx", Sip(battery10=130).encode())],
-            "CONFIG of 0.40 s was not answered",
+            "CONFIG at 0.40 s has no answer",
         ),
-        ([(0.4, "tx", command(237))], "SIM_STAT of 0.40 s was not answered"),
+        ([(0.4, "tx", command(237))], "SIM_STAT at 0.40 s has no answer"),
         (
             [(0.4, "tx", command(237, 1)), (1.5, "rx", SimStat().encode())],
-            "SIM_STAT of 0.40 s was not answered",
+            "SIM_STAT at 0.40 s has no answer",
         ),
         (
             [(0.4, "rx", frame(0x62, bytes(53)))],
@@ -179,7 +179,7 @@ def test_broken_scans_are_found() -> None:
     ]
     assert check_session([*passed(*HELLO), *good]) == []
     assert any(
-        "a scan is broken" in p
+        "parts of a scan are out of order" in p
         for p in check_session(
             [*passed(*HELLO), *good[:2], Passed(0.5, False, part(0, 32))]
         )

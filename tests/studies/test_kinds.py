@@ -175,7 +175,7 @@ def test_a_program_drives_on_a_port_of_its_own(
         ready=["bob"],
     )
     setup = Setup(map="lab.yaml", program=part, measures=["time"])
-    with pytest.raises(AssertionError, match="has ended with status 3"):
+    with pytest.raises(AssertionError, match="ended with status 3"):
         carry_out(setup, {}, 1, Conditions(CI, 5.0))
     assert "broken" in capfd.readouterr().out
 

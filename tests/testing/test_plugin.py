@@ -163,11 +163,11 @@ def test_programs_that_do_not_do_as_they_should(project: pytest.Pytester) -> Non
 pytestmark = pytest.mark.botyard("lab.yaml", speed=float("inf"), record="never")
 
 def test_ends(world):
-    with pytest.raises(Failure, match="has ended with status 3(.|\\\\n)*oh no"):
+    with pytest.raises(Failure, match="ended with status 3(.|\\\\n)*oh no"):
         world.start([sys.executable, "-c", "print('oh no'); raise SystemExit(3)"], ready="bob")
 
 def test_never_connects(world):
-    with pytest.raises(Failure, match="has not connected to bob within 1 s; it has written nothing"):
+    with pytest.raises(Failure, match="has not connected to bob within 1 s; no output"):
         world.start([sys.executable, "-c", "import time; time.sleep(60)"], ready="bob", timeout=1)
 
 def test_fails_under_way(world):
@@ -176,11 +176,11 @@ def test_fails_under_way(world):
         world.run_until(near("bob", "Dock", 0.1), deadline=1e9)
 
 def test_does_not_come_to_hold(world):
-    with pytest.raises(Failure, match="within 5 s it did not come to hold that bob is within 0.1 m of Dock"):
+    with pytest.raises(Failure, match="not true within 5 s: bob is within 0.1 m of Dock"):
         world.run_until(near("bob", "Dock", 0.1), deadline=5)
     assert world.sim.time == pytest.approx(5.0)
     assert world.run_until(None, deadline=2) == pytest.approx(2.0)
-    with pytest.raises(Failure, match="does not hold any more that bob is inside"):
+    with pytest.raises(Failure, match="no longer true: bob is inside"):
         world.run_until(None, deadline=5, always=inside("bob", (3, 3, 4, 4)))
     with pytest.raises(Failure, match="as near as 0"):
         world.run_until(None, deadline=1, clearance=1.9)
@@ -297,7 +297,7 @@ def test_the_page_on_robot_ci_is_true(
         f"@pytest.mark.botyard('lab.yaml', speed=float('inf'))\ndef test_row_{number}(world):\n"
         "    world.call(lambda: "
         "world.sim.robots['bob'].set_controller('waypoints', points=[[5.2, 2]]))\n"
-        f"    with pytest.raises(Failure, match='did not come to hold'):\n"
+        f"    with pytest.raises(Failure, match='not true within'):\n"
         f"        world.run_until(lambda _: False, deadline=1, {', '.join(words)})\n"
         f"    world.run_until({row}, deadline=60)\n"
         for number, row in enumerate(rows)

@@ -81,7 +81,7 @@ def test_who_touched_what() -> None:
     assert 0.15 < front < 0.3 and one.clearance < 0.01
     at = one.contacts[0].time
     assert one.stall_time == pytest.approx(sim.time - at + sim.dt, abs=0.15)
-    with pytest.raises(UnknownNameError, match="there were: bob, ann, crate"):
+    with pytest.raises(UnknownNameError, match="known: bob, ann, crate"):
         truth["eve"]
 
 
@@ -155,7 +155,7 @@ def test_the_shortest_way() -> None:
     assert path_length(straight) == pytest.approx(
         math.dist((-4, -4), (-1, 3)), rel=0.005
     )
-    with pytest.raises(WorldError, match="no way for a disc"):
+    with pytest.raises(WorldError, match="no path for a disc"):
         shortest_path(scene, (-2.0, 0.0), (2.0, 0.0), 2.0)
     assert path_length(
         shortest_path(scene, (-9.0, 0.0), (-9.0, 4.0), 0.2)

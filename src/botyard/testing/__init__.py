@@ -1,9 +1,8 @@
-"""Conformance kit and robot CI, for tests of programs that build on botyard or drive
-its robots.
+"""Conformance checks and test worlds, for packages and robot programs that use botyard.
 
-Null modem with a fake clock, protocol packets and checks; worlds for tests of robots'
-programs, with conditions on what really happens in them. Names are imported when first
-used: the plug-in of pytest is loaded wherever botyard is installed.
+Contains a null modem with a fake clock, protocol packets and conformance checks; and
+worlds for tests of robot programs, with conditions on the true state. Names are
+imported on first use, because pytest loads the plug-in wherever botyard is installed.
 """
 
 from __future__ import annotations
@@ -83,4 +82,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """Return the names of the public API."""
     return sorted(__all__)

@@ -1,8 +1,10 @@
-"""Conformance checks of robot models and sessions for Pioneer clients (pioneer-protocol
-§15); each returns a list of problems.
+"""Conformance checks of robot models and Pioneer sessions (pioneer-protocol §15).
 
-from botyard.testing import check_robot_model
-assert check_robot_model(load_robot("mine.toml")) == []
+Each check returns a list of problems::
+
+    from botyard.testing import check_robot_model
+
+    assert check_robot_model(load_robot("mine.toml")) == []
 """
 
 from __future__ import annotations
@@ -28,25 +30,31 @@ class Passed(NamedTuple):
 
 
 MAX_LENGTH = 198
+"""Maximum length byte of a packet that clients accept."""
 MAX_GAP = 1.0
-"""Longest time without a report, s."""
+"""Maximum time without a report, s."""
 MAX_UNITS = 0x1000
-"""Change of a position counter, units, that a client takes for a wrap."""
+"""Change of a position counter that a client takes for a wrap-around, counter units."""
 ANSWER_TIMEOUT_S = 1.0
-"""Longest wait for an answer, s."""
+"""Maximum time until an answer, s."""
 SETTLE_TIME_S = 0.35
-"""Time after which a command must show in reports, s."""
+"""Time within which a command must take effect in reports, s."""
 SIMSTAT_BYTES = 56
-"""Length of a SIMSTAT's data (pioneer-protocol §8)."""
+"""Length of the data of a SIMSTAT packet (pioneer-protocol §8)."""
 
 
 def check_session(passed: Iterable[Passed]) -> list[str]:
-    """Check a session against the checklist.
+    """Check a session against the checklist of the protocol.
 
     Parameters
     ----------
     passed : iterable of Passed
-        All packets in the order of their times, handshake included.
+        All packets in order of time, including the handshake.
+
+    Returns
+    -------
+    list of str
+        Problems found.
     """
     events = list(passed)
     opened = next(
@@ -57,6 +65,8 @@ def check_session(passed: Iterable[Passed]) -> list[str]:
         ),
         None,
     )
+    # OPEN with an argument is unambiguous; without one, its number also means SYNC1, so
+    # skip the handshake's packets.
     if opened is None:
         opened = next(
             (
@@ -69,7 +79,7 @@ def check_session(passed: Iterable[Passed]) -> list[str]:
 
     answers = [e for e in events if not e.from_client]
     problems = [
-        f"{e.packet.id} is too long"
+        f"packet {e.packet.id} is too long"
         for e in answers
         if len(e.packet.data) + 3 > MAX_LENGTH
     ]
@@ -86,9 +96,10 @@ def check_session(passed: Iterable[Passed]) -> list[str]:
 
 
 def _names(answers: list[Passed]) -> list[str]:
+    """Check the three names in the answer to SYNC2."""
     sync2 = next((e.packet for e in answers if e.packet.id == P.SYNC2), None)
     if sync2 is None:
-        return ["SYNC2 was not answered"]
+        return ["SYNC2 has no answer"]
     r = sync2.reader()
     names = (r.text(), r.text(), r.text())
     return (
@@ -99,6 +110,7 @@ def _names(answers: list[Passed]) -> list[str]:
 
 
 def _reports(events: list[Passed], opened: float) -> list[str]:
+    """Check the stream of reports: period, position, motors bit, E-stop, battery."""
     problems: list[str] = []
     last: Sip | None = None
     last_time = opened
@@ -148,8 +160,9 @@ def _reports(events: list[Passed], opened: float) -> list[str]:
 
 
 def _answered(events: list[Passed]) -> list[str]:
-    """CONFIG and single SIMSTATs come soon; SIMSTATs that are wanted with every report
-    come right before it.
+    """Check that each CONFIG and single SIMSTAT request has a prompt answer.
+
+    SIMSTATs requested with every report must come directly before it.
     """
     problems = []
     for ask, answer in ((C.CONFIG, P.CONFIG), (C.SIM_STAT, P.SIMSTAT)):
@@ -160,7 +173,7 @@ def _answered(events: list[Passed]) -> list[str]:
         ]
         got = [e.time for e in events if not e.from_client and e.packet.id == answer]
         problems += [
-            f"{ask.name} of {t:.2f} s was not answered"
+            f"{ask.name} at {t:.2f} s has no answer"
             for t in times
             if not any(t <= g <= t + ANSWER_TIMEOUT_S for g in got)
         ]
@@ -177,14 +190,17 @@ def _answered(events: list[Passed]) -> list[str]:
 
 
 def _asks_once(packet: Packet) -> bool:
-    """Whether a command asks for one answer: every CONFIG does, SIM_STAT without an
-    argument or with 1.
+    """Return whether a command requests a single answer.
+
+    Each CONFIG does; SIM_STAT does without an argument or with 1.
     """
     return packet.id != C.SIM_STAT or not packet.has_argument or packet.integer() == 1
 
 
 def _streamed(events: list[Passed]) -> list[str]:
-    """After SIM_STAT 2 each report comes right behind a SIMSTAT, until SIM_STAT 0."""
+    """Check that after SIM_STAT 2 each report directly follows a SIMSTAT, until
+    SIM_STAT 0.
+    """
     wanted: float | None = None
     before = None
     for e in events:
@@ -208,7 +224,7 @@ def _streamed(events: list[Passed]) -> list[str]:
             and before != P.SIMSTAT
         ):
             return [
-                f"SIM_STAT 2 of {wanted:.2f} s: the report at {e.time:.2f} s has "
+                f"SIM_STAT 2 at {wanted:.2f} s: the report at {e.time:.2f} s has "
                 "no SIMSTAT before it"
             ]
 
@@ -218,7 +234,7 @@ def _streamed(events: list[Passed]) -> list[str]:
 
 
 def _scans(answers: list[Passed]) -> list[str]:
-    """Parts of a scan come in their order, and nothing comes between them."""
+    """Check that the parts of a scan arrive in order, without packets in between."""
     problems = []
     expected: tuple[int, int, int] | None = None  # first reading, total, type
     for e in answers:
@@ -233,7 +249,7 @@ def _scans(answers: list[Passed]) -> list[str]:
 
         part = LaserPart.decode(e.packet)
         if expected is not None and (part.first, part.total, e.packet.id) != expected:
-            problems.append(f"a scan is broken at {e.time:.2f} s")
+            problems.append(f"parts of a scan are out of order at {e.time:.2f} s")
         end = part.first + len(part.ranges_mm)
         expected = None if end >= part.total else (end, part.total, e.packet.id)
 
@@ -241,13 +257,20 @@ def _scans(answers: list[Passed]) -> list[str]:
 
 
 def check_robot_model(spec: RobotSpec) -> list[str]:
-    """Check a robot model for Pioneer clients: handshake, CONFIGpac, size of reports,
-    sonar and laser counts, motion.
+    """Check a robot model for Pioneer clients.
+
+    Covers handshake, CONFIG packet, size of reports, sonar and laser readings, and
+    motion.
 
     Parameters
     ----------
     spec : RobotSpec
-        A model that can drive.
+        A model with a drive.
+
+    Returns
+    -------
+    list of str
+        Problems found.
     """
     sim = Simulation(odometry_error="none")
     sim.add_robot(spec, "robot")
@@ -280,22 +303,25 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
     if not sips or any(
         len(p.data) + 6 != 41 + 3 * len(Sip.decode(p).sonar) for p in sips
     ):
-        problems.append("reports do not have 41 + 3·N bytes")
+        problems.append("reports: expected 41 + 3·N bytes for N sonar readings")
     elif any(len(Sip.decode(p).sonar) != shown for p in sips[:1]):
-        problems.append(f"a report should hold {shown} sonar readings")
+        problems.append(f"reports: expected {shown} sonar readings")
 
     config = next((Config.decode(p) for p in answers if p.id == P.CONFIG), None)
     if config is None:
-        problems.append("CONFIG was not answered")
+        problems.append("CONFIG has no answer")
     else:
         if (config.class_name, config.subclass) != (
             spec.pioneer.class_name,
             spec.pioneer.subclass,
         ):
-            problems.append(f"CONFIG says {config.class_name} {config.subclass}")
+            problems.append(
+                "CONFIG: expected class and subclass of the model, found "
+                f"{config.class_name} {config.subclass}"
+            )
 
         if not (config.trans_vel_top > 0 and config.rot_vel_top > 0):
-            problems.append("CONFIG says that the robot cannot move")
+            problems.append("CONFIG: expected maximum speeds above 0")
 
     info = next((SimInfo.decode(p) for p in say(_siminfo()) if p.id == P.SIMINFO), None)
     if info is None or len(info.devices) != len(spec.lasers) + (1 if spec.sonar else 0):
@@ -309,7 +335,7 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
             if p.id == P.LASER2
         ]
         if not parts or {p.total for p in parts} != {laser.samples}:
-            problems.append(f"a scan should have {laser.samples} readings")
+            problems.append(f"scans: expected {laser.samples} readings")
 
     say(command(C.ENABLE, 1), command(C.VEL, 100), then=1.0)
     if not sim.robots["robot"].velocity.vx > 0.05:
@@ -321,4 +347,5 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
 
 
 def _siminfo() -> bytes:
+    """Return a request for SIMINFO."""
     return frame(C.SIM_CTRL, b"\x3b" + int(Ctrl.SIMINFO).to_bytes(2, "little"))

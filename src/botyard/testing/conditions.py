@@ -1,8 +1,8 @@
-"""What a test of a robot's program waits for, or demands: near a place, all covered,
-inside of an area, by true poses.
+"""Conditions that a test of a robot program waits for or demands.
 
-A condition is called after every step, in the thread of the simulation, with a
-`Scenery`; any function of one is a condition.
+Examples: close to a place, area covered, inside an area; all by true poses. A condition
+is called after each step, in the simulator's thread, with a `Scenery`. Any function of
+a `Scenery` that returns a bool is a condition.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from botyard.sim.simulation import Simulation
 from botyard.testing.observer import TruthLog
 
 Target = str | Pose | Sequence[float]
-"""Name of a place of the map, of a robot or of a box; or a pose, or x and y, m."""
+"""Name of a place on the map, of a robot or of a box; or a pose; or x and y, m."""
 Box = tuple[float, float, float, float]
-"""Least x, least y, greatest x, greatest y, m."""
+"""Minimum x, minimum y, maximum x, maximum y, m."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenery:
-    """What conditions look at.
+    """State that conditions evaluate.
 
     Attributes
     ----------
     sim : Simulation
         The world, after a step.
     truth : TruthLog
-        What has happened to its robots.
+        True history of its robots.
     """
 
     sim: Simulation
@@ -43,15 +43,21 @@ class Scenery:
 
 
 class Condition(Protocol):
-    """Whether something holds now."""
+    """Function that returns whether a condition holds now."""
 
     def __call__(self, scenery: Scenery, /) -> bool:
-        """Whether it holds."""
+        """Return whether the condition holds."""
         ...
 
 
 def pose_of(sim: Simulation, target: Target) -> Pose:
-    """Pose of a target. ArgumentError: nothing has that name, or it is no pose."""
+    """Return the pose of a target.
+
+    Raises
+    ------
+    ArgumentError
+        No object has this name, or the value is not a pose.
+    """
     if not isinstance(target, str):
         values = [float(value) for value in target]
         if len(values) not in (2, 3):
@@ -77,12 +83,12 @@ def pose_of(sim: Simulation, target: Target) -> Pose:
         *(place.name for place in sim.scene.places if place.name),
     ]
     raise ArgumentError(
-        f'target: expected a robot, a box or a place, found "{target}" (there are: {", ".join(known) or "none"})'
+        f'target: expected a robot, a box or a place, found "{target}" (known: {", ".join(known) or "none"})'
     )
 
 
 class _Named:
-    """A condition that says what it is."""
+    """Condition with a description for messages."""
 
     def __init__(
         self,
@@ -102,13 +108,11 @@ class _Named:
 def near(
     robot: str, target: Target, within: float, heading: float | None = None
 ) -> Condition:
-    """A robot is at most `within` m from a target, and, with `heading`, turned as the
-    target is, to so many rad.
+    """Return a condition: a robot is at most `within` from a target, m.
 
-    Raises, when it is asked
-    ------
-    UnknownNameError, ArgumentError
-        There is no such robot or target; the target has no heading.
+    With `heading`, the robot must also point in the target's direction to within this
+    angle, rad. The condition raises UnknownNameError or ArgumentError if there is no
+    such robot or target, or if the target has no heading.
     """
 
     def holds(scenery: Scenery) -> bool:
@@ -124,7 +128,7 @@ def near(
 
 
 def stands(robot: str, seconds: float = 1.0) -> Condition:
-    """A robot has stood still for so much simulated time."""
+    """Return a condition: a robot has stood still for some simulated time, s."""
     since: list[float] = []
 
     def begin(scenery: Scenery) -> None:
@@ -140,8 +144,20 @@ def stands(robot: str, seconds: float = 1.0) -> Condition:
 
 
 def inside(robot: str, area: Box | Sequence[Sequence[float]]) -> Condition:
-    """The middle of a robot is in a rectangle (least x, least y, greatest x, greatest
-    y, m) or in a polygon (corners x, y, m).
+    """Return a condition: the centre of a robot is inside an area.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    area : four numbers or sequence of (x, y)
+        Rectangle (minimum x, minimum y, maximum x, maximum y, m), or corners of a
+        polygon, m.
+
+    Raises
+    ------
+    ArgumentError
+        `area` is neither.
     """
     numbers = np.asarray(area, np.float64)
     if numbers.shape == (4,):
@@ -163,8 +179,9 @@ def inside(robot: str, area: Box | Sequence[Sequence[float]]) -> Condition:
 
 
 def _contains(corners: Sequence[tuple[float, float]], x: float, y: float) -> bool:
-    """Whether a point is in a polygon: an odd number of edges cross the ray to its
-    right.
+    """Return whether a point is inside a polygon.
+
+    It is if an odd number of edges crosses the ray to its right.
     """
     found = False
     for (ax, ay), (bx, by) in zip(corners, [*corners[1:], corners[0]], strict=True):
@@ -175,23 +192,26 @@ def _contains(corners: Sequence[tuple[float, float]], x: float, y: float) -> boo
 
 
 class Coverage:
-    """How much of an area a robot has been over: a condition, and a measure (`share`).
+    """Share of an area that a robot has covered.
 
-    Cells of the area in which there are walls do not count.
+    A condition and a measure (`share`).
+
+    Cells of the area that contain walls do not count.
 
     Parameters
     ----------
     robot : str
-        Its name.
+        Name of the robot.
     area : (x0, y0, x1, y1)
-        Least x, least y, greatest x, greatest y, m.
+        Minimum x, minimum y, maximum x, maximum y, m.
     reach : float
-        How far around its middle it covers, m: its radius, or how far its tool or its
-        sensor reaches.
+        Distance from its centre that the robot covers, m: its radius, or the reach of
+        its
+        tool or sensor.
     share : float
-        Part of the area from which on the condition holds, 0 … 1.
+        Share of the area from which the condition holds, 0 … 1.
     resolution : float
-        Edge of a cell, m.
+        Edge length of a cell, m.
     """
 
     def __init__(
@@ -213,7 +233,7 @@ class Coverage:
         self._all = 0
 
     def __call__(self, scenery: Scenery, /) -> bool:
-        """Count what is covered now; whether the share is reached."""
+        """Add the area covered now; return whether the share is reached."""
         if self._left is None:
             self._left = self._middles(scenery.sim)
             self._all = len(self._left)
@@ -226,6 +246,7 @@ class Coverage:
         return self.share >= self._share
 
     def _middles(self, sim: Simulation) -> NDArray[np.float64]:
+        """Return the centres of the free cells."""
         x0, y0, x1, y1 = self._area
         x, y = np.meshgrid(
             np.arange(x0, x1, self._edge) + self._edge / 2,
@@ -245,7 +266,7 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """The part that is covered so far, 0 … 1."""
+        """Share covered so far, 0 … 1."""
         if self._left is None:
             return 0.0
         return 1.0 - len(self._left) / self._all if self._all else 1.0

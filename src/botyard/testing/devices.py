@@ -1,5 +1,5 @@
-"""Conformance check of kinds of devices: what robots, files, interfaces and recordings
-rely on.
+"""Conformance check of device kinds, as robots, files, interfaces and recordings need
+it.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ _NOT_SI: Final = frozenset(
         "h",
     }
 )
+"""Common units that are not SI units."""
 
 
 def check_device(
@@ -72,25 +73,34 @@ def check_device(
     *,
     steps: int = STEPS,
 ) -> list[str]:
-    """Check a kind of device; returns a list of problems.
+    """Check a kind of device; return a list of problems.
 
-    It must be found by its name; its parameters must pass through a robot file, a
-    message and pickle unchanged; readings must have the columns that it declares, in SI
-    units, be the same whenever the same state is read, and change nothing; a world with
-    it must be saved and restored, and go on as it would have; while nobody reads, it
-    must not be asked; and what interfaces show of it must be what they can show.
+    - It is found by its name.
+    - Its parameters pass unchanged through a robot file, a message and pickle.
+    - Readings have the declared columns, in SI units. They are equal for equal states,
+      and
+      reading changes nothing.
+    - A world with the device can be saved and restored, and continues identically.
+    - The device does no work while it has no reader.
+    - Interfaces can show its output.
 
     Parameters
     ----------
     device : Device
         The kind.
     spec : DeviceSpec, optional
-        A device of that kind; without it, one with the defaults of all parameters.
+        A device of this kind; by default, one with default parameters.
     scene : Scene, optional
-        A world where it reads something; without it, a room with marked and coloured
-        things, one of them behind a wall.
+        World in which the device has something to detect; by default, a room with
+        marked
+        and coloured objects, one of them behind a wall.
     steps : int
-        How many steps are made in each run.
+        Number of steps in each run.
+
+    Returns
+    -------
+    list of str
+        Problems found.
     """
     problems = _declaration(device)
     if problems:
@@ -106,7 +116,7 @@ def check_device(
         try:
             problems += check(device, spec, scene, steps)
         except Exception as error:
-            # of a package that is being written: whatever it raises is what is wrong
+            # The package is under development, so any exception is a finding.
             problems.append(
                 f"{check.__name__.strip('_')}: {type(error).__name__}: {error}"
             )
@@ -115,8 +125,9 @@ def check_device(
 
 
 def _room() -> Scene:
-    """10 m × 10 m somewhere on the earth, with a wall, marked and coloured things, and
-    a beacon that only marks are seen of.
+    """Return a room of 10 m × 10 m with a wall and marked, coloured objects.
+
+    It has a position on Earth, and a beacon that only fiducial sensors detect.
     """
     walls = [
         (-5, -5, 5, -5),
@@ -149,8 +160,10 @@ def _room() -> Scene:
 
 
 def _world(spec: DeviceSpec, scene: Scene, **options: Any) -> tuple[Simulation, Robot]:
-    """A robot with the device that drives in a circle, and one without that drives into
-    a wall.
+    """Return a world with two moving robots.
+
+    One has the device and drives in a circle; the other has none and drives into a
+    wall.
     """
     sim = Simulation(scene, seed=5, **options)
     robot = sim.add_robot(find_robot("p3dx").fitted(spec), "a", pose=(0.0, 0.0, 0.1))
@@ -161,13 +174,15 @@ def _world(spec: DeviceSpec, scene: Scene, **options: Any) -> tuple[Simulation, 
 
 
 def _reader(robot: Robot, spec: DeviceSpec) -> DeviceReader[Any]:
+    """Return the device of the robot under test."""
     return robot.devices[spec.type]
 
 
-# -- what it declares
+# -- declaration
 
 
 def _declaration(device: Device[Any, Any]) -> list[str]:
+    """Check name, parameters and columns of the declaration."""
     problems = []
     name = device.name
     try:
@@ -184,7 +199,7 @@ def _declaration(device: Device[Any, Any]) -> list[str]:
         name in RobotFile.__struct_fields__ or hasattr(Robot, name)
     ):
         problems.append(
-            f'name: robots and their files have something else that is called "{name}"'
+            f'name: expected an unused name, found a key or attribute of robots "{name}"'
         )
 
     kind: Any = device.spec
@@ -220,58 +235,61 @@ def _declaration(device: Device[Any, Any]) -> list[str]:
 
 
 def _is_subclass(kind: Any, of: Any) -> bool:
+    """Return whether a value is a subclass of a class."""
     return isinstance(kind, type) and issubclass(kind, of)
 
 
 def _parameters(device: Device[Any, Any], spec: DeviceSpec) -> list[str]:
+    """Check that parameters pass through robot files, pickle and messages."""
     problems = []
     try:
         table = json.loads(json.dumps(to_table(find_robot("p3dx").fitted(spec))))
         again = robot_of(table, "p3dx")
         if json.loads(json.dumps(to_table(again))) != table:
             problems.append(
-                f"a robot file does not hold it: {spec} comes back as {again.device(spec.type)}"
+                f"robot file: {spec} is read back as {again.device(spec.type)}"
             )
 
         if device.name not in CARRIED:
             try:
                 spec_of(device.name, {**table_of(spec), "no such parameter": 1})
-                problems.append(
-                    "a robot file with a key that it does not have is accepted"
-                )
+                problems.append("robot file: expected an error for an unknown key")
             except BotyardError:
                 pass
     except (BotyardError, TypeError, ValueError) as error:
-        problems.append(f"a robot file does not hold it: {error}")
+        problems.append(f"robot file: cannot store the device: {error}")
 
     try:
         if pickle.loads(pickle.dumps(spec)) != spec:
-            problems.append("pickle does not give it back")
+            problems.append("pickle: the device changes")
     except (AttributeError, pickle.PickleError) as error:
-        return [*problems, f"pickle does not take it: {error}"]
+        return [*problems, f"pickle: cannot store the device: {error}"]
 
     if (
         DeviceSpec.of_message(msgspec.msgpack.decode(msgspec.msgpack.encode(spec)))
         != spec
     ):
-        problems.append("a message does not give it back")
+        problems.append("message: the device changes")
 
     if hash(spec) != hash(pickle.loads(pickle.dumps(spec))):
-        problems.append("equal ones have different hashes")
+        problems.append("hash: equal devices have different hashes")
     return problems
 
 
-# -- what it does
+# -- behaviour
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two readings are equal, those with arrays included."""
+    """Return whether two readings are equal, including arrays."""
     return pickle.dumps(a) == pickle.dumps(b) or bool(np.all(a == b))
 
 
 def _readings(
     device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
 ) -> list[str]:
+    """Check that reading is repeatable, changes nothing, and returns the declared
+    columns.
+    """
     sim, robot = _world(spec, scene)
     reader = _reader(robot, spec)
     problems: list[str] = []
@@ -285,7 +303,7 @@ def _readings(
             ]
 
         if sim.digest() != before:
-            return [*problems, "reading it changes the world"]
+            return [*problems, "reading the device changes the world"]
         for row in device.rows(reading):
             problems += _row(device, row)
         if problems:
@@ -296,6 +314,7 @@ def _readings(
 
 
 def _row(device: Device[Any, Any], row: Any) -> list[str]:
+    """Check one row of a reading against the declared columns."""
     if len(row) != len(device.fields):
         return [f"rows: expected {len(device.fields)} values, found {len(row)}"]
     problems = []
@@ -317,7 +336,7 @@ def _row(device: Device[Any, Any], row: Any) -> list[str]:
                 f"column {column.name}: expected rad, found {value:g}: is it in degrees?"
             )
         elif isinstance(value, float) and math.isnan(value):
-            problems.append(f"column {column.name}: expected a number, found none")
+            problems.append(f"column {column.name}: expected a number, found NaN")
 
     return problems
 
@@ -329,8 +348,9 @@ def _course(
     read: Callable[[int], bool],
     **options: Any,
 ) -> tuple[Any, int]:
-    """The last reading of a run, and the digest of the world then; `read` says after
-    which steps it is read.
+    """Return the last reading of a run and the digest of the world.
+
+    `read` decides after which steps the device is also read.
     """
     sim, robot = _world(spec, scene, **options)
     reader = _reader(robot, spec)
@@ -345,6 +365,7 @@ def _course(
 def _determinism(
     device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
 ) -> list[str]:
+    """Check that readings depend only on the state, not on earlier reads or threads."""
     often = _course(spec, scene, steps, lambda _: True)
     seldom = _course(spec, scene, steps, lambda _: False)
     threads = _course(spec, scene, steps, lambda _: False, threads=2)
@@ -352,7 +373,7 @@ def _determinism(
     if not _same(often[0], seldom[0]):
         problems.append("a reading depends on how often it was read before")
     if often[1] != seldom[1]:
-        problems.append("the run of the world depends on whether it is read")
+        problems.append("the state of the world depends on reads of the device")
     if not _same(seldom[0], threads[0]):
         problems.append("a reading depends on the number of threads")
     return problems
@@ -361,6 +382,7 @@ def _determinism(
 def _restoring(
     device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
 ) -> list[str]:
+    """Check that a cloned, restored or pickled world continues identically."""
     sim, robot = _world(spec, scene)
     sim.step(steps)
     state = sim.save_state()
@@ -374,7 +396,7 @@ def _restoring(
         or copy.digest() != digest
     ):
         problems.append(
-            "a clone goes on otherwise: what it remembers must stand in its table"
+            "a clone continues differently: keep all memory of the device in its table"
         )
 
     sim.restore(state)
@@ -384,19 +406,19 @@ def _restoring(
         or sim.digest() != digest
     ):
         problems.append(
-            "a restored world goes on otherwise: what it remembers must stand in its table"
+            "a restored world continues differently: keep all memory of the device in its table"
         )
 
     pickled = pickle.loads(pickle.dumps(sim))
     if pickled.digest() != sim.digest():
-        problems.append("a pickled world is another one")
+        problems.append("a pickled world has another digest")
     return problems
 
 
 def _idleness(
     device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
 ) -> list[str]:
-    """While nobody reads it, it is not asked, and no beam of it is cast."""
+    """Check that a device without a reader is not called and casts no beams."""
     sim, robot = _world(spec, scene)
     reader = _reader(robot, spec)
     asked: list[int] = []
@@ -410,23 +432,24 @@ def _idleness(
     problems = []
     if asked:
         problems.append(
-            f"nobody reads it, and it is read {len(asked)} times in {steps} steps"
+            f"the device has no reader, but is read {len(asked)} times in {steps} steps"
         )
 
     if device.beams is not None and (reader.is_read or sim.fleet.taken.any()):
-        problems.append("nobody reads it, and its beams are cast")
+        problems.append("the device has no reader, but its beams are cast")
     reader.read()
     if not asked:
-        problems.append("its reading does not come from its function read")
+        problems.append("the reading does not come from the function read")
     return problems
 
 
-# -- what is shown of it
+# -- presentation
 
 
 def _interfaces(
     device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
 ) -> list[str]:
+    """Check everything that interfaces show: recording, marks, layer, Pioneer and ROS."""
     sim, robot = _world(spec, scene)
     sim.step(steps)
     reading = _reader(robot, spec).read()
@@ -441,7 +464,7 @@ def _interfaces(
     bundles = [] if device.beams is None else device.beams(spec, False)
     if device.layer == "laser" and (len(bundles) != 1 or bundles[0].shortest):
         problems.append(
-            'layer: expected "sonar", or one bundle with a reading for each beam'
+            'layer: expected "sonar", or one bundle with one reading per beam'
         )
 
     if device.pioneer is not None:
@@ -452,6 +475,7 @@ def _interfaces(
 def _pioneer(
     pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any
 ) -> list[str]:
+    """Check the fields of Pioneer packets."""
     problems = []
     for name, bits in (
         {} if pioneer.report is None else pioneer.report(spec, reading)
@@ -463,18 +487,19 @@ def _pioneer(
 
     for name, value in ({} if pioneer.config is None else pioneer.config(spec)).items():
         if name not in CONFIG_MAXIMA or not 0 <= value <= CONFIG_MAXIMA[name]:
-            problems.append(f"pioneer: CONFIG has no {name} of {value}")
+            problems.append(f"pioneer: CONFIG: invalid field {name} or value {value}")
 
     for name, number in (
         {} if pioneer.simstat is None else pioneer.simstat(spec, reading)
     ).items():
         if name not in DEVICE_SIMSTAT or not math.isfinite(number):
-            problems.append(f"pioneer: SIMSTAT has no {name} of {number}")
+            problems.append(f"pioneer: SIMSTAT: invalid field {name} or value {number}")
 
     return problems
 
 
 def _recorded(device: Device[Any, Any], reading: Any) -> list[str]:
+    """Check the recorded rows against the schema of the channel."""
     types: dict[str, Any] = {
         "number": (int, float),
         "integer": int,
@@ -508,6 +533,7 @@ def _recorded(device: Device[Any, Any], reading: Any) -> list[str]:
 def _ros(
     device: Device[Any, Any], spec: DeviceSpec, reading: Any, scene: Scene, steps: int
 ) -> list[str]:
+    """Check the ROS messages and topics of the device."""
     if not device.ros_messages:
         return []
     # only who has the extra can be checked
@@ -523,7 +549,8 @@ def _ros(
         if not all(
             types.knows(name) for ros in device.ros_messages for name in ros.definitions
         ):
-            # whatever is wrong with them, the others are not to know
+            # Unknown definitions: use separate types, so that mistakes in them affect
+            # no other check.
             types = Types()
 
         header = Messages(types).header(Stamp(1, 2), "frame")
@@ -560,8 +587,10 @@ def _ros(
 def _ros_from_beams(
     spec: DeviceSpec, scene: Scene, steps: int, types: Types, profile: str
 ) -> list[str]:
-    """Messages that are made of all beams of a step are those of the readings; so are
-    they while the sensor is not measured.
+    """Check that messages built from all beams of a step equal messages built from
+    readings.
+
+    Also while the sensor is not being measured.
     """
     from botyard.protocols.ros_messages.messages import Messages, Stamp
     from botyard.protocols.ros_messages.naming import PROFILES, names_of
@@ -591,7 +620,7 @@ def _ros_from_beams(
             plain = types.encode_cdr(topic.make(Stamp(1, 2)), topic.type_name)
             if types.encode_cdr(quick, topic.type_name) != plain:
                 problems.append(
-                    f"ros: {topic.name}: beams makes another message than fields"
+                    f"ros: {topic.name}: beams and fields build different messages"
                 )
 
     return problems
@@ -600,6 +629,7 @@ def _ros_from_beams(
 def _ros_message(
     ros: RosMessage[Any, Any], spec: DeviceSpec, reading: Any, types: Types, header: Any
 ) -> list[str]:
+    """Check that a message passes through both encodings of ROS."""
     problems = []
     types.learn(ros.definitions)
     fields = dict(ros.fields(spec, reading) or {})

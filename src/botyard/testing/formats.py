@@ -1,4 +1,4 @@
-"""Conformance check of map formats: what their readers must do with any file."""
+"""Conformance check of map formats: required behaviour of readers for any file."""
 
 from __future__ import annotations
 
@@ -15,17 +15,26 @@ from botyard.sim.simulation import Simulation
 def check_map_format(
     one: Format, examples: Iterable[bytes], *, rounds: int = 60, seed: int = 1
 ) -> list[str]:
-    """What is wrong with a reader: it must read the examples, and of damaged ones make
-    a world or a `FormatError` that names the file.
+    """Check the reader of a map format; return a list of problems.
+
+    It must read the examples. From a damaged copy it must create a world, or raise a
+    `FormatError` that names the file.
 
     Parameters
     ----------
     one : Format
         The format.
     examples : iterable of bytes
-        Good files.
+        Valid files.
     rounds : int
-        How many damaged copies of each are tried.
+        Number of damaged copies of each example.
+    seed : int
+        Seed of the damage.
+
+    Returns
+    -------
+    list of str
+        Problems found.
     """
     problems = []
     draw = random.Random(f"{seed} {one.name}")
@@ -39,16 +48,18 @@ def check_map_format(
             sim.populate(world)
             sim.step()
             if not np.isfinite(world.scene.segments).all():
-                problems.append(f"example {number}: walls that are not finite")
+                problems.append(f"example {number}: expected finite walls")
         except FormatError as error:
-            problems.append(f"example {number} is not read: {error}")
+            problems.append(f"example {number} cannot be read: {error}")
 
         for damaged in damaged_copies(data, draw, rounds):
             try:
                 one.read(Source(name, damaged), Options(resolution=0.05))
             except FormatError as error:
                 if name not in str(error):
-                    problems.append(f"an error that does not name the file: {error}")
+                    problems.append(
+                        f"expected an error that names the file, found: {error}"
+                    )
             except Exception as error:
                 problems.append(
                     f"{type(error).__name__} of a damaged file: {error}: {damaged[:80]!r}"

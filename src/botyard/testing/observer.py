@@ -1,7 +1,6 @@
-"""What really happened to robots, step by step: the way they went, what they touched,
-how near they came to it, what they have covered.
+"""True history of robots: path, contacts, clearance and stall time.
 
-A `TruthLog` listens to the steps of a simulation; it reads true poses and changes
+A `TruthLog` listens to the steps of a simulation. It reads true poses and changes
 nothing.
 """
 
@@ -24,27 +23,26 @@ from botyard.sim.simulation import Simulation
 F8 = NDArray[np.float64]
 
 MAX_WAY: Final = 1_000_000
-"""Most poses of a way that are kept; after that every second one is dropped."""
+"""Maximum number of kept poses of a path; beyond it, every second one is dropped."""
 
 
 @dataclass
 class Truth:
-    """What happened to one robot.
+    """True history of one robot.
 
     Attributes
     ----------
     distance : float
-        Length of its way, m.
+        Length of its path, m.
     stall_time : float
-        Time for which something stopped it, s.
+        Time during which the robot was stalled, s.
     contacts : list of Contact
-        What it touched while it was driving, and what touched it.
+        Contacts of the robot, both active and passive.
     clearance : float
-        Least distance of its outline to walls and other bodies, m, since
-        `TruthLog.watch_clearance`; inf: it was not watched.
+        Minimum distance of its outline to walls and other bodies, m, since
+        `TruthLog.watch_clearance`; inf: not measured.
     way : list of (x, y, th)
-        Its true poses, one for each step; of very long ways every 2nd, 4th, … one. m,
-        m, rad.
+        True poses, one per step, m, m, rad; of very long paths every 2nd, 4th, … pose.
     """
 
     distance: float = 0.0
@@ -56,6 +54,7 @@ class Truth:
     _steps: int = 0
 
     def _add(self, pose: tuple[float, float, float]) -> None:
+        """Add a pose to the path, and thin out a long path."""
         if self._steps % self._stride == 0:
             self.way.append(pose)
             if len(self.way) > MAX_WAY:
@@ -65,13 +64,14 @@ class Truth:
         self._steps += 1
 
     def positions(self) -> F8:
-        """Positions of the way, (n, 2), m."""
+        """Return the positions of the path, (n, 2), m."""
         return np.array(self.way, np.float64).reshape(-1, 3)[:, :2]
 
 
 class TruthLog:
-    """Watches all robots of a simulation from now on; made and closed in the thread
-    that steps the world.
+    """Observer of all robots of a simulation.
+
+    It must be created and closed in the thread that steps the world.
 
     Parameters
     ----------
@@ -96,10 +96,16 @@ class TruthLog:
         self._look(sim.snapshot, 0.0)
 
     def __getitem__(self, name: str) -> Truth:
-        """Raises UnknownNameError (a KeyError) when there never was such a robot."""
+        """Return the history of a robot.
+
+        Raises
+        ------
+        UnknownNameError
+            There was never such a robot.
+        """
         if name not in self._robots:
             raise UnknownNameError(
-                f'there was no robot "{name}" (there were: {", ".join(self._robots) or "none"})'
+                f'unknown robot "{name}" (known: {", ".join(self._robots) or "none"})'
             )
 
         return self._robots[name]
@@ -109,24 +115,26 @@ class TruthLog:
 
     @property
     def robots(self) -> Mapping[str, Truth]:
-        """All robots that there were, by their names."""
+        """All robots that ever existed, by name."""
         return self._robots
 
     def watch_clearance(self, name: str, within: float) -> None:
-        """Measure the distance of a robot to what is around it in each step, as far as
-        it is at most `within`, m.
+        """Measure a robot's distance to its surroundings in each step, up to `within`,
+        m.
         """
         self[name]
         self._watched[name] = max(within, self._watched.get(name, 0.0))
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop observing."""
         self._end()
 
     def _step(self, snapshot: Snapshot) -> None:
+        """Process a step."""
         self._look(snapshot, self._sim.dt)
 
     def _look(self, snapshot: Snapshot, dt: float) -> None:
+        """Add the current state to the history of each robot."""
         state, rows = snapshot.state, snapshot.rows
         for name in self._sim.robots:
             row = rows[name]
@@ -153,7 +161,7 @@ class TruthLog:
             self._share()
 
     def _share(self) -> None:
-        """Give new contacts to the robots that are in them."""
+        """Add new contacts to the histories of the robots involved."""
         for contact in self.contacts[self._shared :]:
             self._shared += 1
             for name in (contact.robot, contact.other):

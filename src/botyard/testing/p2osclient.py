@@ -1,11 +1,10 @@
-"""A client with the habits of Player's p2os driver, for tests of robots and simulators
-(pioneer-protocol §3, §5, §15).
+"""Client that behaves like Player's p2os driver, for tests of robots and simulators.
 
-It synchronises with pauses of 200 ms and starts over with a CLOSE whenever an answer is
-not the one it waits for; it opens without an argument; it sends one command at a time
-and then blocks for a report; it reads positions modulo 4096 units and throws away
-changes of more than 100 mm in one report. Transport is given by two functions, so it
-works on a null modem as on a socket.
+Source: pioneer-protocol §3, §5, §15. It synchronises with pauses of 200 ms, and
+restarts with CLOSE after each unexpected answer. It sends OPEN without an argument. It
+sends one command at a time and then blocks until the next report. It reads positions
+modulo 4096 units, and discards changes of more than 100 mm per report. Two functions
+provide the transport, so it works on a null modem as well as on a socket.
 """
 
 from __future__ import annotations
@@ -19,36 +18,36 @@ from botyard.protocols.pioneer.packet import Packet, Parser, command
 from botyard.protocols.pioneer.reports import Sip
 
 SYNC_PAUSE = 0.2
-"""Between two packets of the handshake, s."""
+"""Time between two packets of the handshake, s."""
 MAX_JUMP_MM = 100.0
-"""A change of position beyond this in one report is not believed."""
+"""Maximum change of position per report that the client believes, mm."""
 WRAP = 4096
-"""Positions are read modulo this many units."""
+"""Modulus of positions, counter units."""
 MAX_LENGTH = 198
-"""Packets with a greater length byte are refused."""
+"""Maximum length byte of a packet that the client accepts."""
 
 
 @dataclass(slots=True)
 class P2osClient:
-    """The client.
+    """Client that behaves like Player's p2os driver.
 
     Parameters
     ----------
     send : callable
-        Takes bytes for the robot.
+        Send bytes to the robot.
     receive : callable
-        Waits so many seconds (of whatever time) and returns what has come.
+        Wait for a time, s, on any clock, and return the received bytes.
     dist_conv : float
         mm per position unit.
 
     Attributes
     ----------
     x_mm, y_mm : float
-        Position by the reports.
+        Position according to the reports.
     tainted : int
-        Reports whose change of position was thrown away.
+        Number of reports whose change of position was discarded.
     restarts : int
-        How often the handshake was started over.
+        Number of restarts of the handshake.
     sip : Sip or None
         Last report.
     """
@@ -67,13 +66,19 @@ class P2osClient:
     _last: tuple[int, int] | None = None
 
     def connect(self, tries: int = 4, first: int = 0) -> None:
-        """Handshake and OPEN; `first` is the number that it begins with (the driver is
-        not picky after a restart).
+        """Perform the handshake and send OPEN.
+
+        Parameters
+        ----------
+        tries : int
+            Maximum number of handshakes.
+        first : int
+            Number of the first SYNC packet; the driver does not always start with 0.
 
         Raises
         ------
         PeerError
-            The robot does not follow.
+            The robot does not follow the handshake.
         """
         number = first
         while number < 3:
@@ -84,7 +89,8 @@ class P2osClient:
                 self.restarts += 1
                 if self.restarts >= tries:
                     raise PeerError(
-                        f"no answer to SYNC{number}, found {[p.id for p in packets]}"
+                        f"expected an answer to SYNC{number}, found packets "
+                        f"{[p.id for p in packets]}"
                     )
 
                 self.send(command(C.CLOSE))
@@ -103,18 +109,24 @@ class P2osClient:
         self.command(C.ENABLE, 1)
 
     def command(self, number: int, argument: int | None = None) -> Sip:
-        """Send one command and block for the next report.
+        """Send one command and block until the next report.
 
         Raises
         ------
         PeerError
-            None comes for two seconds.
+            No report arrives within two seconds.
         """
         self.send(command(number, argument))
         return self.report()
 
     def report(self) -> Sip:
-        """The next report."""
+        """Return the next report.
+
+        Raises
+        ------
+        PeerError
+            No report arrives within two seconds.
+        """
         for _ in range(20):
             while self._pending:
                 packet = self._pending.pop(0)
@@ -126,17 +138,19 @@ class P2osClient:
         raise PeerError("no report for two seconds")
 
     def _take(self, seconds: float) -> list[Packet]:
+        """Return the packets received within a time, s."""
         packets = self._parser.receive(self.receive(seconds))
         for packet in packets:
             if len(packet.data) + 3 > MAX_LENGTH:
                 raise PeerError(
-                    f"packet {packet.id} has length {len(packet.data) + 3}; more "
-                    f"than {MAX_LENGTH} are refused"
+                    f"packet {packet.id} has length {len(packet.data) + 3}, "
+                    f"expected at most {MAX_LENGTH}"
                 )
 
         return packets
 
     def _parse(self, packet: Packet) -> Sip:
+        """Decode a report and update the position."""
         sip = self.sip = Sip.decode(packet)
         now = (sip.x % WRAP, sip.y % WRAP)
         if self._last is not None:

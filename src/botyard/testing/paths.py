@@ -1,5 +1,6 @@
-"""Shortest ways on a map, to compare a robot's way with: A* on cells, pulled tight
-between corners.
+"""Shortest paths on a map, as a reference for a robot's path.
+
+A* on a grid, then shortened between corners.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from botyard.numerics.elementary import hypot
 
 Cells = NDArray[np.bool_]
 _STEPS = [(dx, dy, hypot(dx, dy)) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy]
+"""Steps to the eight neighbours of a cell, with their lengths."""
 
 
 def inflated(solid: Cells, radius: float) -> Cells:
-    """Cells whose middle is less than `radius` cells from the middle of a solid one."""
+    """Return the cells whose centre is less than `radius` cells from a solid cell's
+    centre.
+    """
     found = solid.copy()
     reach = math.floor(radius)
     rows, columns = solid.shape
@@ -49,31 +53,32 @@ def shortest_path(
     radius: float,
     resolution: float = 0.05,
 ) -> list[tuple[float, float]]:
-    """The shortest way of a disc between the walls of a map, to a cell; movable objects
-    are not in its way.
+    """Return the shortest path of a disc between the walls of a map.
 
-    A* over cells with eight neighbours, then corners are cut where nothing is between
-    (any-angle paths; Nash and others, "Theta*: Any-Angle Path Planning on Grids", AAAI
-    2007, compare such ways: they are within about one per cent of the shortest).
+    Movable objects are ignored. A* on cells with eight neighbours, then corners are cut
+    where the line of sight is free (any-angle paths; Nash et al., "Theta*: Any-Angle
+    Path Planning on Grids", AAAI 2007: within about one per cent of the shortest path).
 
     Parameters
     ----------
+    scene : Scene
+        The map.
     start, end : sequence of float
         x and y, m.
     radius : float
         Radius of the disc, m.
     resolution : float
-        Edge of a cell, m.
+        Edge length of a cell, m.
 
     Returns
     -------
     list of (x, y)
-        Corners of the way, from `start` to `end`, m.
+        Corners of the path, from `start` to `end`, m.
 
     Raises
     ------
     WorldError
-        There is no way, or the map has too many cells.
+        There is no path, or the map has too many cells.
     """
     raster = scene.to_array(resolution, filled=False)
     margin = 2 + math.ceil(radius / resolution)
@@ -93,7 +98,7 @@ def shortest_path(
     cells = _search(blocked, a, b)
     if cells is None:
         raise WorldError(
-            f"no way for a disc of {radius:g} m from ({start[0]:g}, "
+            f"no path for a disc of radius {radius:g} m from ({start[0]:g}, "
             f"{start[1]:g}) to ({end[0]:g}, {end[1]:g})"
         )
 
@@ -107,15 +112,16 @@ def shortest_path(
 
 
 def path_length(path: Sequence[tuple[float, float]]) -> float:
-    """Length of a way, m."""
+    """Return the length of a path, m."""
     return sum(distance(p, q) for p, q in itertools.pairwise(path))
 
 
 def _search(
     blocked: Cells, start: tuple[int, int], end: tuple[int, int]
 ) -> list[tuple[int, int]] | None:
-    """Cells (x, y) from `start` to `end`; None: there is no way. The cells of both may
-    be blocked: a robot may stand near a wall.
+    """Return the cells (x, y) of a path; None: there is no path.
+
+    The first and last cell may be blocked, because a robot may stand close to a wall.
     """
     rows, columns = blocked.shape
     cost = {start: 0.0}
@@ -153,8 +159,8 @@ def _search(
 
 
 def _pulled(blocked: Cells, cells: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Corners of a way, pulled tight: of all pairs of cells that see each other the
-    shortest chain.
+    """Return the corners of a path after removing cells that a line of sight makes
+    redundant.
     """
     way = [cells[0]]
     for cell, after in zip(cells[1:], [*cells[2:], None], strict=True):
@@ -165,7 +171,7 @@ def _pulled(blocked: Cells, cells: list[tuple[int, int]]) -> list[tuple[int, int
 
 
 def _sees(blocked: Cells, a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """Whether no blocked cell lies between two cells."""
+    """Return whether the line of sight between two cells is free."""
     n = 2 * max(abs(b[0] - a[0]), abs(b[1] - a[1]), 1)
     t = np.arange(1, n) / n
     x = np.floor(a[0] + 0.5 + t * (b[0] - a[0])).astype(np.int64)

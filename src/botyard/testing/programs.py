@@ -1,6 +1,4 @@
-"""Programs under test: processes with their output in files, ended with all that they
-have started.
-"""
+"""Programs under test: processes that log to files and end with all their children."""
 
 from __future__ import annotations
 
@@ -13,30 +11,30 @@ from pathlib import Path
 from typing import Final
 
 TERMINATE_S: Final = 3.0
-"""A program that is told to end is killed after so much wall time, s."""
+"""Wall time from asking a program to end until it is killed, s."""
 LAST_BYTES: Final = 20_000
-"""At most so much of the end of a program's output is read."""
+"""Maximum number of bytes read from the end of a program's output."""
 
 
 class Program:
-    """A process.
+    """A process under test.
 
     Parameters
     ----------
     command : sequence of str
         Program and arguments.
     log : Path
-        File for its output and errors.
+        File for its standard output and errors.
     env : mapping of str
-        Variables beside those of this process. A Python program writes what it prints
-        at once (``PYTHONUNBUFFERED``), unless they say else.
+        Variables in addition to this process's. By default, a Python program writes its
+        output without buffering (``PYTHONUNBUFFERED``).
     cwd : Path or None
-        Its working folder.
+        Working folder.
 
     Raises
     ------
     OSError
-        It cannot be started.
+        The program cannot be started.
     """
 
     def __init__(
@@ -62,44 +60,60 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Its process id, and where there are such that of its process group."""
+        """Process id, which on POSIX is also the id of its process group."""
         return self._process.pid
 
     @property
     def status(self) -> int | None:
-        """Exit status; None while it runs. Negative: it was ended by that signal."""
+        """Exit status.
+
+        None while the program runs; negative: number of the signal that ended it.
+        """
         return self._process.poll()
 
     @property
     def has_failed(self) -> bool:
-        """Whether it has ended by itself, with a status other than 0."""
+        """Whether the program has ended by itself, with a status other than 0."""
         return not self._stopped and self.status not in (None, 0)
 
     def wait(self, timeout: float) -> int | None:
-        """Wait for its end, `timeout` s of wall time at most; None: it still runs."""
+        """Wait for the end of the program; return its status.
+
+        Parameters
+        ----------
+        timeout : float
+            Maximum wall time to wait, s.
+
+        Returns
+        -------
+        int or None
+            Exit status; None: it still runs.
+        """
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout)
         return self.status
 
     def lines(self, count: int = 20) -> list[str]:
-        """The last lines of its output."""
+        """Return the last lines of its output."""
         with self.log.open("rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - LAST_BYTES))
             return file.read().decode("utf-8", "replace").splitlines()[-count:]
 
     def stop(self) -> None:
-        """End it and what it has started: first politely."""
+        """End the program and its children: first SIGTERM, then SIGKILL."""
         if self.status is None:
             self._stopped = True
             self._signal(signal.SIGTERM)
             if self.wait(TERMINATE_S) is None:
                 self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
                 self._process.wait()
-        elif os.name != "nt":  # it may have left others behind
+        # The program may have left child processes behind.
+        elif os.name != "nt":
             self._signal(signal.SIGTERM)
 
     def _signal(self, number: int) -> None:
+        """Send a signal to the program's process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if os.name == "nt":
                 self._process.terminate()

@@ -1,6 +1,4 @@
-"""Conformance check of interfaces of other packages: what their sessions must do with
-any input.
-"""
+"""Conformance check of other packages' interfaces: required behaviour for any input."""
 
 from __future__ import annotations
 
@@ -28,24 +26,26 @@ from botyard.sim.simulation import Simulation
 from botyard.testing.formats import damaged_copies
 
 MAX_MEMORY: Final = 1 << 18
-"""Most memory that a session may keep of an endless stream, bytes."""
+"""Maximum memory that a session may keep for an endless stream, bytes."""
 STREAM_LENGTH: Final = 1 << 19
 """Length of a stream of one repeated byte, bytes."""
 NOISE_LENGTH: Final = 1 << 15
-"""Length of a stream of random bytes, and of a repeated example, bytes."""
+"""Length of a stream of random bytes, or of a repeated example, bytes."""
 MAX_OUTPUT: Final = 1 << 18
-"""Longest answer to a damaged copy of an example, bytes."""
+"""Maximum length of the answer to a damaged example, bytes."""
 MAX_MESSAGES: Final = 10_000
-"""Most answers to one WebSocket message."""
+"""Maximum number of answers to one WebSocket message."""
 MAX_TIMERS: Final = 2000
-"""Most timers of a session in `TIMER_SPAN`, s."""
+"""Maximum number of timer events of a session within `TIMER_SPAN`."""
 TIMER_SPAN: Final = 10.0
+"""Simulated span of the check of timers, s."""
 _SHOWN_BYTES: Final = 60
+"""Number of bytes of an input in a message."""
 
 
 @dataclass(slots=True)
 class _World:
-    """A world of its own, a client in it, and what happens to it."""
+    """A world with its own control surface, and a log of all changes."""
 
     interface: Interface
     level: Level
@@ -64,7 +64,7 @@ class _World:
         self.sim.journal(self.entries.append)
 
     def client(self, key: str = "one", level: Level | None = None) -> Any:
-        """A session."""
+        """Return a new session."""
         assert self.interface.session is not None
         caller: Caller = replace(
             caller_of(self.interface, key, key),
@@ -75,7 +75,7 @@ class _World:
         )
 
     def say(self, session: Any, pieces: Iterable[bytes]) -> bytes:
-        """What a session answers."""
+        """Send pieces of input to a session and return its answer."""
         answers = []
         for data in pieces:
             if self.interface.carrier is Carrier.UDP:
@@ -100,7 +100,7 @@ class _World:
 
 
 def _request(data: bytes) -> Request:
-    """A line ``METHOD PATH``, and what follows it as content."""
+    """Return a request from a line ``METHOD PATH`` and the following content."""
     line, _, body = data.partition(b"\n")
     method, _, path = line.decode("utf-8", "replace").partition(" ")
     path, _, query = path.partition("?")
@@ -110,30 +110,37 @@ def _request(data: bytes) -> Request:
 def check_protocol(
     interface: Interface, examples: Sequence[bytes], *, rounds: int = 20, seed: int = 1
 ) -> list[str]:
-    """What is wrong with the sessions of an interface; empty: nothing was found.
+    """Check the sessions of an interface; return a list of problems.
 
-    Each session runs in a world of its own, with two robots, ``ann`` and ``bob``; the
-    check says what time it is. Whatever a client sends, a session raises nothing, keeps
-    and answers little, does not care how the bytes were cut into pieces, and disturbs
-    no other client. Its timers go on. When it is over it does nothing more. It changes
-    the world through its door alone, and so not at all when its client may not.
+    Each session runs in a world of its own with two robots, ``ann`` and ``bob``; the
+    check sets the clock. For any input, a session must raise no exception, keep little
+    memory, answer little, work independently of the splitting into pieces, and not
+    disturb other clients. Its timers must make progress. After its end it must do
+    nothing. It must change the world only through its door, and not at all without
+    permission.
 
     Parameters
     ----------
     interface : Interface
         The interface.
     examples : sequence of bytes
-        What a client may say from the beginning of a connection (of UDP: datagrams; of
-        a WebSocket: messages; of HTTP: requests, each a line ``METHOD PATH`` and the
-        content). The robots may be used in them.
+        Inputs that a client may send at the start of a connection (UDP: datagrams;
+        WebSocket: messages; HTTP: requests, each a line ``METHOD PATH`` and the
+        content).
+        They may use the robots.
     rounds : int
-        How many damaged copies of each example are tried.
+        Number of damaged copies of each example.
     seed : int
-        Of the damage: the same seed tries the same.
+        Seed of the damage; the same seed gives the same damage.
+
+    Returns
+    -------
+    list of str
+        Problems found.
     """
     check = _Check(interface, list(examples), rounds, seed)
     if interface.session is None:
-        return ["it has no session that could be checked"]
+        return ["expected an interface with sessions, found none"]
     found: list[str] = []
     for part in (
         check.answers,
@@ -149,14 +156,15 @@ def check_protocol(
             found += part()
         except Exception as error:
             found.append(
-                f"{part.__name__}: {type(error).__name__} came out of a session: "
-                f"{shown(error, 200)}"
+                f"{part.__name__}: a session raised {type(error).__name__}: {shown(error, 200)}"
             )
 
     return list(dict.fromkeys(found))
 
 
 class _Check:
+    """The parts of `check_protocol`."""
+
     def __init__(
         self, interface: Interface, examples: list[bytes], rounds: int, seed: int
     ) -> None:
@@ -167,31 +175,33 @@ class _Check:
         self._is_stream = interface.carrier in (Carrier.TCP, Carrier.WEBSOCKET)
 
     def _world(self, level: Level = Level.OWN, read_only: bool = False) -> _World:
+        """Return a new world."""
         return _World(self._interface, level, read_only)
 
     def _answer_to(self, pieces: Iterable[bytes]) -> tuple[bytes, bool]:
-        """What is answered in a new world, and whether that was the end."""
+        """Return the answer to input in a new world, and whether the session has ended."""
         world = self._world()
         session = world.client()
         answer = world.say(session, pieces)
         return answer, self._is_stream and session.is_closed
 
     def _damaged(self) -> Iterator[bytes]:
+        """Yield damaged copies of all examples."""
         for example in self._examples:
             yield from damaged_copies(example, self._draw, self._rounds)
 
     def answers(self) -> list[str]:
-        """Something is answered, and the same in the same world."""
+        """Check that there are answers, and that equal worlds give equal answers."""
         told = [self._answer_to([e]) for e in self._examples]
         problems = (
-            [] if any(answer for answer, _ in told) else ["no example is answered"]
+            [] if any(answer for answer, _ in told) else ["no example has an answer"]
         )
         if told != [self._answer_to([e]) for e in self._examples]:
             problems.append("the same bytes get different answers in the same world")
         return problems
 
     def damage(self) -> list[str]:
-        """No bytes raise, or are answered by more than they are worth."""
+        """Check that no input raises an exception or has an oversized answer."""
         problems = []
         noise = (
             self._draw.randbytes(self._draw.randint(1, 300))
@@ -205,25 +215,27 @@ class _Check:
                 self._close(session)
             except Exception as error:
                 problems.append(
-                    f"{type(error).__name__} came out of a session: "
+                    f"a session raised {type(error).__name__}: "
                     f"{shown(error, 200)}: {data[:_SHOWN_BYTES]!r}"
                 )
                 continue
 
             if len(answer) > MAX_OUTPUT:
                 problems.append(
-                    f"{len(data)} bytes are answered by {len(answer)}: {data[:_SHOWN_BYTES]!r}"
+                    f"{len(data)} bytes have an answer of {len(answer)} bytes: "
+                    f"{data[:_SHOWN_BYTES]!r}"
                 )
 
         world.sim.step()
         return problems
 
     def _close(self, session: Any) -> None:
+        """Close a session of a stream."""
         if self._is_stream:
             session.close()
 
     def cuts(self) -> list[str]:
-        """How the bytes were cut into pieces does not matter."""
+        """Check that the splitting of input into pieces has no influence."""
         problems: list[str] = []
         if self._interface.carrier is not Carrier.TCP:
             return problems
@@ -244,9 +256,9 @@ class _Check:
         return problems
 
     def memory(self) -> list[str]:
-        """A stream without end is not kept."""
+        """Check that a session does not store an endless stream."""
         problems: list[str] = []
-        # what it changes would be kept by the world
+        # Read-only, because the world itself would keep changes in memory.
         world = self._world(Level.WATCH)
         longest = max(self._examples, key=len)
         for what, unit, length in (
@@ -275,13 +287,16 @@ class _Check:
                 tracemalloc.stop()
 
             if kept > MAX_MEMORY:
-                problems.append(f"of {length} bytes of {what} a session keeps {kept}")
+                problems.append(
+                    f"a session keeps {kept} bytes of memory for a stream of "
+                    f"{length} bytes ({what})"
+                )
             self._close(session)
 
         return problems
 
     def timers(self) -> list[str]:
-        """Timers end, and the next one ends later."""
+        """Check that timers expire, and that their times increase."""
         problems: list[str] = []
         if not self._is_stream:
             return problems
@@ -315,7 +330,7 @@ class _Check:
         return problems
 
     def ends(self) -> list[str]:
-        """What is over stays over."""
+        """Check that a session does nothing after its end."""
         problems: list[str] = []
         if not self._is_stream:
             return problems
@@ -334,18 +349,18 @@ class _Check:
                 problems.append("a session is not closed after close()")
             if session.data_to_send():
                 problems.append(
-                    f"a session that is over answers: {example[:_SHOWN_BYTES]!r}"
+                    f"a session answers after its end: {example[:_SHOWN_BYTES]!r}"
                 )
 
             if len(world.entries) > before:
                 problems.append(
-                    f"a session that is over changes the world: {example[:_SHOWN_BYTES]!r}"
+                    f"a session changes the world after its end: {example[:_SHOWN_BYTES]!r}"
                 )
 
         return problems
 
     def others(self) -> list[str]:
-        """What another client says, who may only look on, changes no answer."""
+        """Check that input from another client, who may only watch, changes no answer."""
         problems = []
         for example in self._examples:
             alone, _ = self._answer_to([example])
@@ -368,14 +383,15 @@ class _Check:
                 answer += world.say(one, [example[half:]])
             if answer != alone:
                 problems.append(
-                    f"another client changes what is answered to {example[:_SHOWN_BYTES]!r}"
+                    f"another client changes the answer to {example[:_SHOWN_BYTES]!r}"
                 )
 
         return problems
 
     def permission(self) -> list[str]:
-        """All changes pass the door: none while the client may only look on, and all in
-        the interface's name.
+        """Check that all changes pass through the door, in the interface's name.
+
+        A client that may only watch must not change anything.
         """
         problems = []
         for example in self._examples:
@@ -390,7 +406,7 @@ class _Check:
                 sources = {e.source for e in world.entries} - {"engine"}
                 if level is Level.WATCH and world.entries:
                     problems.append(
-                        "a client that may only look on changes the world: "
+                        "a client that may only watch changes the world: "
                         f"{example[:_SHOWN_BYTES]!r}"
                     )
                 elif sources - {self._interface.name}:

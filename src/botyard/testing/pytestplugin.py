@@ -1,13 +1,13 @@
-"""The plug-in of pytest: the marker ``botyard`` and the fixture ``world`` (entry point
-``pytest11``).
+"""Plug-in for pytest: marker ``botyard`` and fixture ``world`` (entry point
+``pytest11``). ::
 
     @pytest.mark.botyard("lab.yaml", seeds=range(5), record="on-failure")
     def test_reaches_the_dock(world):
         world.start(["my_robot_program", "--port", str(world.ports["bob"])])
         world.run_until(near("bob", "Dock", 0.3), no_contact=True, deadline=60)
 
-It is loaded wherever botyard is installed, and imports nothing else until a test asks
-for ``world``.
+pytest loads it wherever botyard is installed, so it imports nothing else until a test
+uses ``world``.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ _REPORT = pytest.StashKey[str]()
 HELP = (
     "botyard(map=None, *, seeds=(1,), robots=(), speed=1.0, lockstep=False, "
     "ros1=False, ros2=False, record='on-failure', **options): "
-    "a world of its own for the test, as its fixture 'world'; further options "
-    "are those of botyard.serve"
+    "creates a world for the test, available as the fixture 'world'; other "
+    "options as in botyard.serve"
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of the command line."""
-    group = parser.getgroup("botyard", "worlds for tests of robots' programs")
+    """Add the command-line options."""
+    group = parser.getgroup("botyard", "worlds for tests of robot programs")
     group.addoption(
         "--botyard-page",
         action="store_true",
-        help="serve each world's page, in real time, and print its address",
+        help="serve the page of each world, in real time, and print its URL",
     )
     group.addoption(
         "--botyard-recordings",
         metavar="FOLDER",
         default="botyard-recordings",
-        help="where recordings of failed tests are kept",
+        help="folder for recordings of failed tests",
     )
     group.addoption(
-        "--botyard-seed", metavar="N", type=int, help="run tests with this seed alone"
+        "--botyard-seed", metavar="N", type=int, help="run tests only with this seed"
     )
 
 
@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test for each seed."""
+    """Create a test for each seed."""
     marker = metafunc.definition.get_closest_marker(MARKER)
     if marker is None or _SEED not in metafunc.fixturenames:
         return
@@ -83,7 +83,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def botyard_seed(request: pytest.FixtureRequest) -> int:
-    """The seed of this test's world."""
+    """Return the seed of this test's world."""
     return int(getattr(request, "param", 1))
 
 
@@ -91,8 +91,8 @@ def botyard_seed(request: pytest.FixtureRequest) -> int:
 def world(
     request: pytest.FixtureRequest, tmp_path: Path, botyard_seed: int
 ) -> Iterator[RobotWorld]:
-    """A world of its own, as the marker ``botyard`` says: a
-    `botyard.testing.robotworld.RobotWorld`.
+    """Provide a world for this test, as the marker ``botyard`` describes it
+    (`RobotWorld`).
     """
     from botyard.testing.robotworld import RobotWorld
 
@@ -118,6 +118,7 @@ def world(
 
 
 def _settings(node: pytest.Item, seed: int) -> Settings:
+    """Return the settings from the marker."""
     from botyard.testing.robotworld import Settings
 
     marker = node.get_closest_marker(MARKER)
@@ -136,7 +137,8 @@ def _settings(node: pytest.Item, seed: int) -> Settings:
         )
 
     if isinstance(where, (str, Path)) and (node.path.parent / where).exists():
-        # beside the test, wherever pytest was started
+        # Relative to the test file, independent of the folder in which pytest was
+        # started.
         where = node.path.parent / where
 
     own = {name: given.pop(name) for name in _OWN if name in given}
@@ -146,6 +148,7 @@ def _settings(node: pytest.Item, seed: int) -> Settings:
 
 
 def _show(request: pytest.FixtureRequest, text: str) -> None:
+    """Print text despite pytest's capturing."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     if capture is None:
         print(text, flush=True)
@@ -155,15 +158,16 @@ def _show(request: pytest.FixtureRequest, text: str) -> None:
 
 
 def _ask(request: pytest.FixtureRequest) -> None:
-    """Let the user look at the world before it goes."""
+    """Let the user look at the world before it is closed."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     if capture is None:
         return
     with capture.global_and_fixture_disabled():
-        input("The world stands still; Enter ends it. ")
+        input("The world is paused; press Enter to close it. ")
 
 
 def _recording_path(node: pytest.Item) -> Path:
+    """Return the file for the recording of a test."""
     folder = Path(node.config.getoption("--botyard-recordings"))
     if not folder.is_absolute():
         folder = node.config.rootpath / folder
@@ -171,6 +175,7 @@ def _recording_path(node: pytest.Item) -> Path:
 
 
 def _repeat(node: pytest.Item, seed: int) -> str:
+    """Return the command that repeats a test with its seed."""
     return (
         f'python -m pytest -s --botyard-page "{node.nodeid}"'
         if f"seed{seed}" in node.nodeid
@@ -182,7 +187,9 @@ def _repeat(node: pytest.Item, seed: int) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What a failed test shows of its world, and the properties for JUnit."""
+    """Add a section about the world to the report of a failed test, and JUnit
+    properties.
+    """
     found = item.stash.get(_WORLD, None)
     if found is not None and call.when == "call":
         item.user_properties.append(("botyard_seed", found.settings.seed))
@@ -204,6 +211,7 @@ def pytest_runtest_makereport(
 
 
 def _report(item: pytest.Item, found: RobotWorld) -> str:
+    """Return the section about the world."""
     try:
         text = (
             found.call(found.report, _repeat(item, found.settings.seed))
@@ -212,7 +220,8 @@ def _report(item: pytest.Item, found: RobotWorld) -> str:
         )
     except (
         Exception
-    ) as error:  # the test has failed already: this is no reason to hide why
+        # The test has already failed; an error here must not hide the reason.
+    ) as error:
         text = f"no report: {type(error).__name__}: {error}"
 
     if found.settings.record == "never":

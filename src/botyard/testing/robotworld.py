@@ -1,10 +1,9 @@
-"""`RobotWorld`: a world of its own for a test of a robot's program, on free ports; the
-fixture ``world`` of `botyard.testing.pytestplugin`.
+"""`RobotWorld`: a world on free ports for a test of a robot program.
 
-Time stands still until the test lets it run (`RobotWorld.run_until`), and stands still
-again when that returns. So programs have started and connected before the first step,
-and deadlines are of simulated time. Verdicts are by true poses, looked at after every
-step.
+It is the fixture ``world`` of `botyard.testing.pytestplugin`. The world is paused until
+the test runs it (`RobotWorld.run_until`), and paused again afterwards. Programs
+therefore start and connect before the first step, and deadlines are in simulated time.
+Verdicts use true poses, checked after each step.
 """
 
 from __future__ import annotations
@@ -38,47 +37,49 @@ from botyard.testing.programs import Program
 T = TypeVar("T")
 
 CONNECT_TIMEOUT_S: Final = 60.0
-"""A program has so much wall time to connect."""
+"""Wall time that a program has to connect, s."""
 POLL_S: Final = 0.02
+"""Period of polling programs and simulator, s."""
 SLACK: Final = 20.0
-"""When the wall time of a run exceeds what its deadline should take by this factor, and
-`SLACK_S` besides, the run is given up.
+"""Factor on the expected wall time of a run, after which, plus `SLACK_S`, it is given
+up.
 """
 SLACK_S: Final = 120.0
 OUTPUT_LINES: Final = 20
-"""Last lines of a program's output in a report."""
+"""Number of last lines of a program's output in a report."""
 _GUARD_PORT: Final = 248
-"""UDP port in the range of a ROS domain that no participant uses before its 119th:
-whoever has bound it has the domain.
+"""Offset of a UDP port in a ROS domain that reserves the domain for one test.
+
+No participant before the 119th uses this port.
 """
 
 
 class Failure(AssertionError):
-    """What a test demands of a robot does not hold."""
+    """A requirement of a test does not hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a world for a test is like.
+    """Description of a world for a test.
 
     Attributes
     ----------
     map : str, Path, Simulation or None
         Map, world or scenario; None: an empty plane.
     robots : mapping of str to model
-        Robots to be added, by name, on free places, or (model, pose).
+        Robots to add, by name: a model, placed on a free place, or (model, pose).
     seed : int
-        Seed of all random draws.
+        Seed of all random numbers.
     speed : float
-        Pace, as a multiple of real time; inf: as fast as it can.
+        Speed as a multiple of real time; inf: as fast as possible.
     lockstep : bool
-        Time runs only as far as a client steps it.
+        Whether time only advances when a client steps it.
     ros1, ros2 : bool
-        Serve ROS by a master, or in a domain, of the test's own.
+        Serve ROS through a master, or in a domain, of the test's own.
     record : str
         ``always``, ``on-failure`` or ``never``.
     options : mapping
-        Further options of `botyard.serve`.
+        Other options of `botyard.serve`.
     """
 
     map: str | Path | Simulation | None = None
@@ -105,25 +106,26 @@ class RobotWorld:
     Parameters
     ----------
     settings : Settings
-        What it is like.
+        Description of the world.
     folder : Path
-        For logs and the recording.
+        Folder for logs and the recording.
 
     Attributes
     ----------
     sim : Simulation
-        The world; change it by `call` only, it belongs to a thread of its own.
+        The world. It belongs to a thread of its own; change it only through `call`.
     running : Running
         The served simulator.
     truth : TruthLog
-        What has really happened to its robots: ``world.truth["bob"].distance``,
-        `Truth`.
+        True history of its robots: ``world.truth["bob"].distance``, see `Truth`.
     host : str
-        Where it listens.
+        Address on which it listens.
     env : dict of str
-        Variables for programs: of ROS, and ``BOTYARD_PORT_<NAME>`` for each robot.
+        Environment variables for programs: ROS variables, and ``BOTYARD_PORT_<NAME>``
+        for
+        each robot.
     programs : list of Program
-        What was started.
+        All started programs.
     """
 
     host: Final = "127.0.0.1"
@@ -139,10 +141,11 @@ class RobotWorld:
         self._stack = ExitStack()
         self._recording: Recording | None = None
         self.recording: Path | None = None
-        """The recording, once the world is closed; None: there is none."""
+        """File of the recording, after the world is closed; None: no recording."""
         self.page = bool(settings.options.get("page"))
 
     def _made(self) -> Simulation:
+        """Create the simulation that the settings describe."""
         s = self.settings
         if isinstance(s.map, Simulation):
             sim = s.map
@@ -165,7 +168,7 @@ class RobotWorld:
 
         return sim
 
-    # -- life
+    # -- life cycle
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -209,10 +212,11 @@ class RobotWorld:
         self._stack.__exit__(kind, error, trace)
 
     def close(self) -> None:
-        """End programs and simulator."""
+        """End all programs and the simulator."""
         self._stack.close()
 
     def _end(self) -> None:
+        """End all programs and close the recording."""
         for program in reversed(self.programs):
             program.stop()
         recording, self._recording = self._recording, None
@@ -221,7 +225,7 @@ class RobotWorld:
             self.recording = self._folder / "run.mcap"
 
     def _ros(self, stack: ExitStack) -> dict[str, Any]:
-        """Options and variables of ROS of the test's own."""
+        """Return the options of ROS, and set its environment variables."""
         options: dict[str, Any] = {}
         if self.settings.ros1:
             with socket.create_server((self.host, 0)) as free:
@@ -256,32 +260,38 @@ class RobotWorld:
         timeout: float = CONNECT_TIMEOUT_S,
         started: Callable[[int], object] = lambda _pid: None,
     ) -> Program:
-        """Start a program, and wait until it has connected; time stands still
-        meanwhile.
+        """Start a program, and wait until it has connected; the world stays paused.
 
         Parameters
         ----------
         command : sequence of str
-            Program and arguments. `RobotWorld.env` is in its environment.
+            Program and arguments. `RobotWorld.env` is added to its environment.
         ready : str, sequence of str, or callable
-            Robots that it drives: it is ready when it is a client of all of them; or a
-            function. Without it: the robots whose ports are among the arguments; if
-            there are none, nothing is waited for.
+            Robots that the program controls: it is ready when it is a client of all of
+            them. Or
+            a function that returns whether it is ready. By default: the robots whose
+            ports
+            appear in the arguments; if there are none, do not wait.
         env : mapping of str
-            Further variables.
+            Additional environment variables.
         cwd : path
-            Its working folder.
+            Working folder.
         timeout : float
-            It has so much wall time, s.
+            Maximum wall time to wait, s.
         started : callable
-            Called with its process id, before it is waited for.
+            Called with the process id, before waiting.
+
+        Returns
+        -------
+        Program
+            The program.
 
         Raises
         ------
         Failure
-            It has ended, or has not connected.
+            The program ended, or did not connect in time.
         OSError
-            It cannot be started.
+            The program cannot be started.
         """
         words = [str(word) for word in command]
         log = self._folder / f"program-{len(self.programs) + 1}.log"
@@ -312,7 +322,7 @@ class RobotWorld:
         while not self.call(is_ready):
             if program.status is not None:
                 raise Failure(
-                    f"{program} has ended with status {program.status}, and {what}{_told(program)}"
+                    f"{program} ended with status {program.status}, and {what}{_told(program)}"
                 )
 
             if time.monotonic() > end:
@@ -324,7 +334,10 @@ class RobotWorld:
     # -- time
 
     def call(self, f: Callable[..., T], /, *args: Any) -> T:
-        """Call something in the simulator's thread, between two steps."""
+        """Call a function in the simulator's thread, between two steps.
+
+        Return its result.
+        """
         return self.running.call(f, *args)
 
     def run_until(
@@ -336,35 +349,38 @@ class RobotWorld:
         clearance: float | None = None,
         always: Condition | Sequence[Condition] = (),
     ) -> float:
-        """Let time run until a condition holds; what is demanded meanwhile is looked at
-        after every step.
+        """Run the world until a condition holds.
+
+        Check all requirements after each step.
 
         Parameters
         ----------
         condition : callable
-            What is waited for, such as `botyard.testing.near`; None: the deadline
-            itself.
+            Condition to wait for, such as `botyard.testing.near`; None: wait for the
+            deadline.
         deadline : float
             Simulated time within which it must hold, s.
         no_contact : bool, str or sequence of str
-            No robot, or none of these, may touch anything, or be touched.
+            Robots that must neither touch anything nor be touched; True: all robots.
         clearance : float
-            The same robots (without `no_contact` all) keep so far from everything, m.
+            Minimum distance of these robots (without `no_contact`: of all robots) to
+            everything else, m.
         always : condition or sequence of conditions
-            They must hold after every step.
+            Conditions that must hold after each step.
 
         Returns
         -------
         float
-            Simulated time that it took, s.
+            Simulated time until the condition held, s.
 
         Raises
         ------
         Failure
-            The condition did not hold in time, something that is demanded did not hold,
-            or a program has ended with an error.
+            The condition did not hold in time, a requirement was violated, or a program
+            ended
+            with an error.
         UnknownNameError
-            `no_contact` names a robot that is not there.
+            `no_contact` names an unknown robot.
         """
         deadline = arguments.number(deadline, "deadline", low=0.0, above=True, unit="s")
         run = _Run(
@@ -395,8 +411,8 @@ class RobotWorld:
 
                 if time.monotonic() > end:
                     raise Failure(
-                        f"after {limit:.0f} s of wall time, "
-                        f"{self.sim.time - run.since:.2f} of {deadline:g} s were simulated"
+                        f"after {limit:.0f} s of wall time, only "
+                        f"{self.sim.time - run.since:.2f} of {deadline:g} s are simulated"
                     )
         finally:
             self._check = None
@@ -408,45 +424,54 @@ class RobotWorld:
         return run.took
 
     def step(self, seconds: float) -> None:
-        """Let so much simulated time pass, s, as fast as it can."""
+        """Advance the simulated time as fast as possible, s."""
         self.running.step(max(1, round(seconds / self.sim.dt)))
 
     def _looked(self, _: Snapshot) -> None:
+        """Pause the simulation as soon as the current run is over."""
         if self._check is not None and self._check() and not self.settings.lockstep:
-            # here and now: no step more is made
+            # Pause directly, so that not a single further step runs.
             self.running.control.do(USER, Pause())
 
     def _guarded(self, names: bool | str | Sequence[str]) -> list[str]:
+        """Return the names of the robots that must not touch anything."""
         if names is False:
             return []
         if names is True:
             return list(self.sim.robots)
         found = [names] if isinstance(names, str) else list(names)
         for name in found:
-            if name not in self.sim.robots:  # it would never touch anything
+            # A misspelt robot would never touch anything.
+            if name not in self.sim.robots:
                 raise arguments.unknown(name, self.sim.robots, "robot")
 
         return found
 
     def _look_after_programs(self) -> None:
+        """Raise Failure if a program has ended with an error."""
         for program in self.programs:
             if program.has_failed:
                 raise Failure(
                     f"{program} has ended with status {program.status}{_told(program)}"
                 )
 
-    # -- what happened
+    # -- results
 
     @property
     def contacts(self) -> list[Contact]:
-        """What robots have touched so far."""
+        """All contacts of robots so far."""
         return list(self.truth.contacts)
 
     def shortest(self, robot: str, to: Any, start: Any = None) -> float:
-        """Length of the shortest way of a robot to a target (`botyard.testing.near`),
-        m; by default from where it started.
+        """Return the length of a robot's shortest path to a target, m.
 
-        WorldError when there is none.
+        The path starts at the robot's start pose by default. For targets, see
+        `botyard.testing.near`.
+
+        Raises
+        ------
+        WorldError
+            There is no path.
         """
         from botyard.testing.conditions import pose_of
         from botyard.testing.paths import path_length, shortest_path
@@ -464,8 +489,10 @@ class RobotWorld:
         )
 
     def report(self, repeat: str = "") -> str:
-        """What a failed test shows: seed, time, poses, contacts, programs, the
-        recording, and how to repeat it.
+        """Return the report of a failed test.
+
+        It lists seed, time, poses, contacts, programs, the recording, and the command
+        to repeat the test.
         """
         lines = [
             f"seed {self.settings.seed}, simulated time {self.sim.time:.2f} s, "
@@ -477,8 +504,8 @@ class RobotWorld:
                 f", stopped for {truth.stall_time:.2f} s" if truth.stall_time else ""
             )
             lines.append(
-                f"{name}: ({x:z.3f}, {y:z.3f}) m, {math.degrees(th):z.1f}°; it "
-                f"went {truth.distance:.2f} m{stalled}"
+                f"{name}: ({x:z.3f}, {y:z.3f}) m, {math.degrees(th):z.1f}°; "
+                f"travelled {truth.distance:.2f} m{stalled}"
             )
 
         lines += [str(contact) for contact in self.truth.contacts[-10:]]
@@ -499,11 +526,11 @@ class RobotWorld:
             )
 
         if repeat:
-            lines.append(f"again, with the page: {repeat}")
+            lines.append(f"repeat with the page: {repeat}")
         return "\n".join(lines)
 
     def keep_recording(self, path: Path) -> None:
-        """Move the recording of a closed world elsewhere."""
+        """Move the recording of a closed world to another file."""
         if self.recording is not None and self.recording.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(self.recording, path)
@@ -511,7 +538,7 @@ class RobotWorld:
 
 
 class _Run:
-    """What `RobotWorld.run_until` waits for, looked at after every step."""
+    """State of one `RobotWorld.run_until`: its condition and requirements."""
 
     def __init__(
         self,
@@ -531,7 +558,7 @@ class _Run:
         self._seen = 0
 
     def begin(self) -> None:
-        """Before the first step, in the simulator's thread."""
+        """Prepare the conditions before the first step, in the simulator's thread."""
         scenery = self._scenery
         self.since, self._seen = scenery.sim.time, len(scenery.truth.contacts)
         if self._clearance is not None:
@@ -545,7 +572,7 @@ class _Run:
                 begin(scenery)
 
     def look(self) -> bool:
-        """After a step; whether it is over."""
+        """Evaluate the conditions after a step; return whether the run is over."""
         if self.over.is_set():
             return True
         try:
@@ -561,6 +588,10 @@ class _Run:
         return done
 
     def _holds(self) -> bool:
+        """Return whether the run is over.
+
+        Raise Failure if a requirement is violated.
+        """
         scenery = self._scenery
         sim, truth = scenery.sim, scenery.truth
         for contact in truth.contacts[self._seen :]:
@@ -573,15 +604,13 @@ class _Run:
                 found = truth[name].clearance
                 if found < self._clearance:
                     raise Failure(
-                        f"{sim.time:.2f} s: {name} came as near as {found:.3f} m "
-                        f"to something, expected {self._clearance:g} m"
+                        f"{sim.time:.2f} s: {name}: expected a clearance of "
+                        f"{self._clearance:g} m, found {found:.3f} m"
                     )
 
         for condition in self._always:
             if not condition(scenery):
-                raise Failure(
-                    f"{sim.time:.2f} s: it does not hold any more that {_words(condition)}"
-                )
+                raise Failure(f"{sim.time:.2f} s: no longer true: {_words(condition)}")
 
         if self._condition is not None and self._condition(scenery):
             return True
@@ -590,37 +619,34 @@ class _Run:
         if self._condition is None:
             return True
         raise Failure(
-            f"within {self._deadline:g} s it did not come to hold that {_words(self._condition)}"
+            f"not true within {self._deadline:g} s: {_words(self._condition)}"
         )
 
 
 def _words(condition: Condition) -> str:
+    """Return the description of a condition."""
     text = str(condition)
     return getattr(condition, "__name__", text) if text.startswith("<") else text
 
 
 def _told(program: Program) -> str:
-    """The end of its output, for an error."""
+    """Return the end of a program's output, for an error."""
     lines = program.lines(OUTPUT_LINES)
-    return (
-        "\n  ".join(["; its last lines:", *lines])
-        if lines
-        else "; it has written nothing"
-    )
+    return "\n  ".join(["; its last lines:", *lines]) if lines else "; no output"
 
 
 def _numbers(word: str) -> set[str]:
-    """The whole numbers in a word, such as the port of an address."""
+    """Return the whole numbers in a word, such as the port in an address."""
     return set("".join(c if c.isdigit() else " " for c in word).split())
 
 
 def _variable(name: str) -> str:
-    """A robot's name as a part of a variable's name."""
+    """Return a robot's name as part of a variable's name."""
     return "".join(c if c.isascii() and c.isalnum() else "_" for c in name).upper()
 
 
 def _inner_radius(outline: Sequence[tuple[float, float]]) -> float:
-    """Radius of the largest disc around the middle that is inside of an outline, m."""
+    """Return the radius of the largest disc around the centre inside an outline, m."""
     found = math.inf
     for (ax, ay), (bx, by) in zip(outline, [*outline[1:], outline[0]], strict=True):
         dx, dy = bx - ax, by - ay
@@ -631,8 +657,9 @@ def _inner_radius(outline: Sequence[tuple[float, float]]) -> float:
 
 
 def _free_domain(stack: ExitStack) -> int:
-    """A ROS 2 domain that no other test on this machine has; it is taken until the
-    stack is closed.
+    """Reserve a ROS 2 domain that no other test on this computer uses.
+
+    The reservation ends when the stack is closed.
     """
     for domain in range(1, 101):
         guard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -645,7 +672,9 @@ def _free_domain(stack: ExitStack) -> int:
         stack.callback(guard.close)
         return domain
 
-    raise ArgumentError("no ROS 2 domain is free: 1 … 100 are taken on this machine")
+    raise ArgumentError(
+        "expected a free ROS 2 domain from 1 to 100, found all in use on this computer"
+    )
 
 
 __all__ = ["Failure", "RobotWorld", "Settings"]

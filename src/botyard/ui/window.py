@@ -1,5 +1,6 @@
-"""Opens the page in a browser, or in its own window: with pywebview if installed, else
-in Chromium's app mode.
+"""Opening of the page: in a browser, or in its own window.
+
+The window uses pywebview if it is installed, otherwise Chromium's app mode.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ BROWSERS: Final = (
     "microsoft-edge",
     "brave-browser",
 )
-"""Programs that know Chromium's app mode."""
+"""Programs that support Chromium's app mode."""
 PLACES: Final = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
@@ -40,8 +41,9 @@ PLACES: Final = (
     r"C:\Program Files\Google\Chrome\Application\chrome.exe",
     r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
 )
+"""Usual installation paths on macOS and Windows, which are not on the search path."""
 LAUNCH_WINDOW_S: Final = 1.5
-"""A window process that fails within this time, s, counts as not opened."""
+"""Time within which a failing window process counts as never opened, s."""
 
 
 class Window:
@@ -50,9 +52,9 @@ class Window:
     Parameters
     ----------
     process : Popen
-        Ends when the window is closed.
+        Process of the window; it ends when the window is closed.
     profile : Path, optional
-        Folder that goes with it.
+        Browser profile to delete with the window.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class Window:
 
     @property
     def is_open(self) -> bool:
-        """Whether the window is there."""
+        """Whether the window is open."""
         status = self._process.poll()
         if status is not None and self._failed is None:
             self._failed = (
@@ -81,11 +83,11 @@ class Window:
 
     @property
     def pid(self) -> int:
-        """Of its process."""
+        """Process id of the window."""
         return self._process.pid
 
     def close(self) -> None:
-        """Close it."""
+        """Close the window and delete its profile."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -98,7 +100,10 @@ class Window:
 
 
 def open_browser(url: str) -> bool:
-    """Show the page in the user's browser; whether one could be started."""
+    """Show the page in the user's browser.
+
+    Return whether a browser could be started.
+    """
     try:
         return webbrowser.open(url)
     except (webbrowser.Error, OSError):
@@ -106,7 +111,7 @@ def open_browser(url: str) -> bool:
 
 
 def find_chromium() -> str | None:
-    """A program that knows Chromium's app mode."""
+    """Return a program that supports Chromium's app mode; None: not found."""
     found = next((p for p in map(shutil.which, BROWSERS) if p), None)
     return found or next((p for p in PLACES if Path(p).is_file()), None)
 
@@ -127,8 +132,8 @@ def open_window(url: str, mode: str = "normal") -> Window:
         Neither pywebview nor Chromium is installed.
     """
     if is_installed("window") and _has_toolkit():
-        # in a process group of its own, Ctrl-C in a terminal does not reach it; the
-        # simulator closes it
+        # In its own process group, Ctrl-C in the terminal does not reach the window;
+        # the simulator closes it.
         apart: Any = {"process_group": 0} if os.name == "posix" else {}
         return Window(
             subprocess.Popen(
@@ -139,9 +144,9 @@ def open_window(url: str, mode: str = "normal") -> Window:
     program = find_chromium()
     if program is None:
         raise WorldError(
-            "no window for the page: neither pywebview "
-            f"({install_command(['window'])}) nor a Chromium was found; "
-            "open its address in any browser"
+            "cannot open a window for the page: found neither pywebview "
+            f"({install_command(['window'])}) nor Chromium; "
+            "open its URL in any browser"
         )
 
     profile = Path(tempfile.mkdtemp(prefix="botyard-window-"))
@@ -162,7 +167,10 @@ def open_window(url: str, mode: str = "normal") -> Window:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         arguments.append(
             "--no-sandbox"
-        )  # Chromium refuses to run as root otherwise; the page is our own
+            # Chromium refuses to run as root with its sandbox. The page is our own, so
+            # it
+            # is safe.
+        )
 
     devnull = subprocess.DEVNULL
     return Window(
@@ -172,8 +180,9 @@ def open_window(url: str, mode: str = "normal") -> Window:
 
 
 def _remember_placement(profile: Path, mode: str) -> None:
-    """Write the placement of a minimised window to the profile; Chromium has no
-    command-line option for it.
+    """Write the placement of a minimised window to the browser profile.
+
+    Chromium has no command-line option for it.
     """
     if mode != "minimized":
         return
@@ -193,8 +202,9 @@ def _remember_placement(profile: Path, mode: str) -> None:
 
 
 def _has_toolkit() -> bool:
-    """Whether pywebview can show anything: on Linux it needs GTK or Qt bindings, which
-    pip does not bring.
+    """Return whether pywebview can show a window.
+
+    On Linux, it needs GTK or Qt bindings, which pip does not install with it.
     """
     if sys.platform in ("win32", "darwin"):
         return True
@@ -205,8 +215,9 @@ def _has_toolkit() -> bool:
 
 
 def show(url: str, mode: str) -> None:
-    """Show a window with pywebview until it is closed; must run in the main thread of a
-    process.
+    """Show a pywebview window until it is closed.
+
+    Call it in the main thread of a process.
     """
     import webview
 
@@ -223,5 +234,5 @@ def show(url: str, mode: str) -> None:
 
 
 def main() -> None:
-    """The program of the window: URL and mode are its arguments."""
+    """Run the window process; its arguments are URL and mode."""
     show(sys.argv[1], sys.argv[2])
