@@ -112,11 +112,13 @@ class _Table:
         if not isinstance(data, dict):
             raise reader.fail(where, f"expected keys and values, found {brief(data)}")
         self._reader = reader
+        # Keys of YAML may be numbers.
         self._data = {str(k): v for k, v in data.items()}
         self.where = where
         self._seen: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
+        # A key without a value counts as absent.
         return self._data.get(key) is not None
 
     def fail(self, key: str, reason: str) -> FormatError:
@@ -153,6 +155,7 @@ class _Table:
         value = self.get(key)
         if value is None:
             return default
+        # Many files write 0 and 1 for false and true.
         if isinstance(value, bool | int):
             return bool(value)
         raise self.fail(key, f"expected true or false, found {brief(value)}")
@@ -251,14 +254,15 @@ class _Reader:
     def fail(self, where: str, reason: str) -> FormatError:
         return self._yaml.fail(where, reason)
 
-    def _say(self, table: _Table, text: str) -> None:
+    def _note(self, table: _Table, text: str) -> None:
         self._warn(f"{self._source.name}: {table.where.removeprefix('$.')}: {text}")
 
-    def _rest(self, table: _Table) -> None:
+    def _note_unread(self, table: _Table) -> None:
         for key in table.unread():
-            self._say(table, f'"{key}" is not read')
+            self._note(table, f'"{key}" is not read')
 
     def _listed(self, key: str) -> Iterator[tuple[str, _Table]]:
+        # An empty list is often written as a key without a value.
         names = self._root.get(key) or []
         if not isinstance(names, list):
             raise self._root.fail(
@@ -291,20 +295,22 @@ class _Reader:
                 boxes.append(body[0])
                 offers[body[0].name] = body[1]
 
-        joints = self._made("joints", self._joint)
+        # Joints come before sensors and actuators, because they decide which bodies are
+        # carried.
+        joints = self._build_all("joints", self._joint)
         self._carried = {joint.child for joint in joints}
         made = Described(
             bodies=tuple(box for box in boxes if box.name not in self._carried),
             carried=tuple(box.name for box in boxes if box.name in self._carried),
             offers=offers,
             joints=joints,
-            sensors=self._made("sensors", self._sensor),
+            sensors=self._build_all("sensors", self._sensor),
             views=(
-                *self._made("cameras", self._camera),
-                *self._made("lights", self._light),
+                *self._build_all("cameras", self._camera),
+                *self._build_all("lights", self._light),
             ),
-            vehicles=self._made("vehicles", self._vehicle),
-            actuators=self._made("actuators", self._actuator),
+            vehicles=self._build_all("vehicles", self._vehicle),
+            actuators=self._build_all("actuators", self._actuator),
         )
         for known in [
             k for k, name in self._qualified.items() if name in self._carried
@@ -314,7 +320,7 @@ class _Reader:
 
         return made
 
-    def _made(
+    def _build_all(
         self, kind: str, make: Callable[[str, _Table], T | None]
     ) -> tuple[T, ...]:
         """Return the objects of one list.
@@ -326,7 +332,7 @@ class _Reader:
             try:
                 one = make(key, table)
             except _LeftOut as reason:
-                self._say(table, f"{reason}: it is left out")
+                self._note(table, f"{reason}: it is left out")
                 continue
 
             if one is not None:
@@ -338,6 +344,7 @@ class _Reader:
 
     def _name(self, key: str, table: _Table, base: str = "") -> str:
         """Return the object's name, without blanks; a number makes it unique (§3)."""
+        # The key has the kind in front of the name, as in "BODY base".
         wanted = table.text("name", key.split(" ", 1)[-1]).replace(" ", "") or "object"
         name, n = base + wanted, self._numbers.get(base + wanted, 2)
         while name in self._taken:
@@ -386,7 +393,7 @@ class _Reader:
         )
         roll, pitch, yaw = part.rotation("orientation")
         if abs(roll) > 1e-6 or abs(pitch) > 1e-6:
-            self._say(table, f"{key}: roll and pitch are ignored")
+            self._note(table, f"{key}: roll and pitch are ignored")
         return Pose(x, y, math.remainder(yaw, 2.0 * math.pi))
 
     # -- bodies
@@ -394,11 +401,12 @@ class _Reader:
     def _body(self, key: str, table: _Table) -> tuple[BoxObject, Offer] | None:
         parts = self._shapes(table)
         if not parts:
-            self._say(table, "an infinite plane is ignored")
+            self._note(table, "an infinite plane is ignored")
             return None
 
         name = self._name(key, table)
         mass = table.number("mass", 0.0, 0.0, 1e9)
+        # A body without mass does not move in AMBF.
         dynamics = None if mass == 0.0 else self._dynamics(table, mass)
         table.text("name")
         xs, ys = zip(*(c for part in parts for c in part), strict=True)
@@ -441,7 +449,7 @@ class _Reader:
             else dynamics.inertia or mass * area_moments(parts).second
         )
         self._masses[name] = _Mass(mass, about, moment)
-        self._rest(table)
+        self._note_unread(table)
         return box, offer
 
     def _dynamics(self, table: _Table, mass: float) -> DynamicsSpec:
@@ -486,6 +494,7 @@ class _Reader:
         try:
             return DynamicsSpec(
                 mass=mass,
+                # An inertia of 0 stands for the inertia of the shape.
                 inertia=iz or None,
                 center=center,
                 friction=0.5
@@ -538,7 +547,7 @@ class _Reader:
                 outline = self._shape(table, name, size, offset)
                 return () if outline is None else (outline,)
 
-        self._say(
+        self._note(
             table, "has no shape besides a possible mesh: it becomes a box of 0.5 m"
         )
         return (rectangle(0.5, 0.5),)
@@ -557,6 +566,7 @@ class _Reader:
         if kind in ("sphere", "cylinder", "cone", "capsule", "uppersphere"):
             radius = size.size("radius")
             axis = size.text("axis", "z").strip().lower()
+            # A lying body shows its side to the plane.
             if kind in ("cylinder", "cone", "capsule") and axis in ("x", "y"):
                 height = size.number("height", 2.0 * radius, 1e-4, 1e4)
                 around = (
@@ -581,7 +591,7 @@ class _Reader:
 
     # -- joints
 
-    def _of(self, table: _Table, key: str) -> str:
+    def _body_name(self, table: _Table, key: str) -> str:
         """Return the unique name of the body that a key refers to.
 
         As in AMBF, it is a body of this file by its key. Otherwise it is a body of any
@@ -607,12 +617,12 @@ class _Reader:
 
         raise _LeftOut(f'{key}: there is no body "{shown(value)}"')
 
-    def _mount(self, table: _Table) -> str:
+    def _mount_name(self, table: _Table) -> str:
         """Return the parent of a sensor or an actuator.
 
         The parent must stand freely, because the engine gives a joint's child no place.
         """
-        parent = self._of(table, "parent")
+        parent = self._body_name(table, "parent")
         if parent in self._carried:
             raise _LeftOut(
                 f'parent: botyard cannot mount objects on "{shown(parent)}", which a '
@@ -624,7 +634,10 @@ class _Reader:
     def _joint(self, key: str, table: _Table) -> JointSpec | None:
         kind = table.text("type", "revolute").strip().lower()
         name = table.text("name", key.split(" ", 1)[-1])
-        parent, child = self._of(table, "parent"), self._of(table, "child")
+        parent, child = (
+            self._body_name(table, "parent"),
+            self._body_name(table, "child"),
+        )
         slides = kind in ("prismatic", "linear", "slider")
         if kind in (
             "spherical",
@@ -636,7 +649,7 @@ class _Reader:
             "torsion spring",
             "linear spring",
         ):
-            self._say(
+            self._note(
                 table,
                 f"joints of type {shown(kind)} do not move in a plane: it becomes a fixed joint",
             )
@@ -665,12 +678,15 @@ class _Reader:
         # A joint moves its child in the plane if its axis is vertical (revolute) or
         # horizontal (prismatic), within about 25° or 6°.
         upright = abs(axis[2]) / size
+        # Other joints are kept for clients, but do not move.
         planar = upright < 0.1 if slides else upright > 0.9
         px, py, _ = table.vector("parent pivot")
         cx, cy, _ = table.vector("child pivot")
+        # A prismatic joint moves along x of its frame, so the frame is rotated to the
+        # axis.
         heading = atan2(axis[1], axis[0]) if slides and planar else 0.0
         if not slides and axis[2] < 0.0:
-            self._say(
+            self._note(
                 table,
                 "its axis points down: its angles are clockwise in the file, but "
                 "counter-clockwise here",
@@ -682,19 +698,21 @@ class _Reader:
             table.number("damping", 0.0, 0.0),
         )
         mass, about, moment = self._masses.get(child, _Mass())
+        # The moment about the axis is approximated by a weighted sum of the moments
+        # about x, y and z.
         inertia = total(abs(a) / size * i for a, i in zip(axis, about, strict=True))
         fixed = kind == "fixed"
         low = high = 0.0
         if limits is not None and not fixed:
             low, high = limits.number("low", -1e9), limits.number("high", 1e9)
             if low > high:
-                self._say(
+                self._note(
                     table,
                     f"joint limits: {low:g} is above {high:g}, so the joint has no limits",
                 )
                 limits, low, high = None, 0.0, 0.0
 
-        self._rest(table)
+        self._note_unread(table)
         return JointSpec(
             name=name,
             parent=parent,
@@ -723,17 +741,17 @@ class _Reader:
     def _sensor(self, key: str, table: _Table) -> RaySensorSpec | None:
         kind = table.text("type", "Proximity").strip().lower()
         if kind not in ("proximity", "resistance"):
-            self._say(table, f"sensors of type {shown(kind)} are ignored")
+            self._note(table, f"sensors of type {shown(kind)} are ignored")
             return None
 
         if kind == "resistance":
-            self._say(
+            self._note(
                 table,
                 "a resistance sensor: it detects objects like a proximity sensor, "
                 "but has no resistance",
             )
 
-        parent = self._mount(table)
+        parent = self._mount_name(table)
         name = self._name(key, table)
         mount = self._pose(table, "location")
         rows = table.rows("array")
@@ -744,10 +762,12 @@ class _Reader:
         array = [self._ray(row) for row in rows]
         rays = [ray for ray in array if ray is not None]
         if len(rays) < len(array):
-            self._say(table, f"{len(array) - len(rays)} vertical rays are ignored")
+            self._note(table, f"{len(array) - len(rays)} vertical rays are ignored")
         way = table.table("parametric")
         if way is not None:
             rays += self._fan(way)
+        # Counted before the rays are stored: a parametric sensor can request any
+        # number.
         self._meter.add("beams", len(rays))
         if not rays and array:
             return None
@@ -764,7 +784,7 @@ class _Reader:
             range=table.number("range", 1.0, 1e-3, 1e4),
             offer=offer,
         )
-        self._rest(table)
+        self._note_unread(table)
         return spec
 
     def _ray(self, row: _Table) -> Pose | None:
@@ -790,7 +810,7 @@ class _Reader:
             way.number("start offset", 0.0),
         )
         if way.number("vertical angle", 0.0):
-            self._say(way, "the vertical angle is ignored")
+            self._note(way, "the vertical angle is ignored")
         angles = (
             [-angle / 2.0 + angle * k / (count - 1) for k in range(count)]
             if count > 1
@@ -805,12 +825,15 @@ class _Reader:
         return self._view(key, table, is_light=True)
 
     def _view(self, key: str, table: _Table, *, is_light: bool) -> ViewSpec:
-        parent = self._of(table, "parent") if "parent" in table else ""
+        parent = self._body_name(table, "parent") if "parent" in table else ""
         name = self._name(key, table)
         x, y, z = table.vector("location")
+        # A camera has a target point, a light has a direction.
         aim = table.vector("look at" if not is_light else "direction", (0.0, 0.0, 0.0))
         dx, dy = (aim[0], aim[1]) if is_light else (aim[0] - x, aim[1] - y)
         yaw = atan2(dy, dx) if hypot(dx, dy) > 1e-9 else 0.0
+        # Clients read these values from the parameter server; botyard itself does not
+        # use them.
         known = (
             "clipping plane",
             "field view angle",
@@ -844,7 +867,8 @@ class _Reader:
             table.get(unused)
 
         offer = self._offer(table, "lights/" if is_light else "cameras/")
-        self._rest(table)
+        self._note_unread(table)
+        # A rotation about z only, as a quaternion.
         half = yaw / 2.0
         return ViewSpec(
             name=name,
@@ -857,7 +881,7 @@ class _Reader:
         )
 
     def _vehicle(self, key: str, table: _Table) -> VehicleSpec:
-        chassis = self._of(table, "chassis")
+        chassis = self._body_name(table, "chassis")
         name = self._name(key, table)
         wheels = []
         for row in table.rows("wheels"):
@@ -891,20 +915,21 @@ class _Reader:
             offer=self._offer(table, "vehicles/"),
         )
         table.get("name")
-        self._rest(table)
+        self._note_unread(table)
         return spec
 
     def _actuator(self, key: str, table: _Table) -> ActuatorSpec | None:
         if table.text("type", "Constraint").strip().lower() != "constraint":
-            self._say(table, f"actuators of type {table.text('type')} are ignored")
+            self._note(table, f"actuators of type {table.text('type')} are ignored")
             return None
 
-        parent = self._mount(table)
+        parent = self._mount_name(table)
         name = self._name(key, table)
         at, offer = self._pose(table, "location"), self._offer(table, "actuators/")
+        # Known keys without an effect in a plane cause no warning.
         for unused in ("name", "visible size", "max impulse", "tau"):
             table.get(unused)
-        self._rest(table)
+        self._note_unread(table)
         return ActuatorSpec(name=name, parent=parent, at=at, offer=offer)
 
 

@@ -145,6 +145,7 @@ class ScanSource:
             and np.array_equal(self.points, other.points)
         )
 
+    # Arrays have no hash.
     __hash__ = None  # type: ignore[assignment]
 
 
@@ -267,8 +268,10 @@ class _Reader:
             self.inactive.append(text)
             return
 
+        # A blank or a tab may separate a keyword from its value.
         word, _, rest = text.partition(" ") if " " in text else text.partition("\t")
         keyword, rest = word.lower().rstrip(":"), rest.strip()
+        # A line without a keyword is kept for the writer.
         if not word.endswith(":"):
             self.remainder.append(text)
         elif keyword == "cairn":
@@ -338,6 +341,8 @@ class _Reader:
                 continue
             prefix = keyword[: -len(plain)]
             if prefix not in self.sources:
+                # Some programs put an underscore between the name of the source and the
+                # keyword.
                 prefix = prefix.removesuffix("_")
             source = self.sources.get(prefix)
             if source is None:
@@ -384,6 +389,8 @@ class _Reader:
         """
         for (prefix, kind), (number, announced) in self._announced.items():
             found = self._found.get((prefix, kind), 0)
+            # The number of rows is a hint for other programs; only a missing part is an
+            # error.
             if found == announced:
                 continue
             name = self.sources[prefix].name if prefix else ""
@@ -408,6 +415,7 @@ class _Reader:
 
     def _cairn(self, number: int, rest: str, into: list[Cairn]) -> None:
         args = split_arguments(rest)
+        # A single bad line must not make a large map unusable.
         if len(args) < 7:
             self.warn(
                 number,
@@ -460,6 +468,7 @@ class _Reader:
                 f'section {shown(tag[0].strip())}: source "{shown(tag[1])}" is not in '
                 "the Sources list; it is read nevertheless",
             )
+            # The rows are valid, so they are read in spite of the missing declaration.
             self.sources[prefix] = ScanSource(name=tag[1])
             # If there are several sources, each needs a name.
             if not self.sources[""].name:
@@ -517,6 +526,7 @@ class _Reader:
 
         rows = np.concatenate(parts)
         self._found[which] = self._found.get(which, 0) + len(rows) + len(skipped)
+        # NumPy also parses "nan" and "inf".
         sane = np.isfinite(rows).all(axis=1)
         if not sane.all():
             self.warn(
@@ -658,6 +668,7 @@ def parse(
             "as 2D-Map-Ex4",
         )
 
+    # Header lines end at the first tag; numbers of lines continue through the sections.
     tags = _tags(text, len(first) + 1)
     starts = [piece + tag.start() for piece, tag in tags] + [len(text)]
     head_end = starts[0]
@@ -757,6 +768,7 @@ def _source_headers(source: ScanSource, prefix: str) -> Iterator[str]:
 
 
 def _rows_text(rows: FloatArray) -> Iterable[str]:
+    # Most maps have whole millimetres, which are faster to write and shorter.
     if np.array_equal(rows, np.rint(rows)):
         return (" ".join(map(str, row)) for row in rows.astype(np.int64).tolist())
     return (" ".join(map(_number, row)) for row in rows.tolist())
@@ -788,6 +800,7 @@ def dumps(armap: ArMap) -> str:
     for tag, attribute in (("LINES", "lines"), ("DATA", "points")):
         for source, prefix in zip(armap.sources, prefixes, strict=True):
             rows: FloatArray = getattr(source, attribute)
+            # The default source always gets its sections: readers expect them.
             if len(rows) or not prefix:
                 out.append(f"{prefix}_{tag}" if prefix else tag)
                 out += _rows_text(rows)

@@ -182,6 +182,7 @@ def _places(armap: ArMap, docks: set[str]) -> Iterator[Place]:
     for cairn in armap.cairns:
         base = _base_type(cairn.type)
         if base in ("goal", "robothome") or base in docks:
+            # Homes and docks always have a heading; a goal only if its type says so.
             headed = cairn.type.lower().endswith("withheading") or base != "goal"
             yield Place(
                 kind=cairn.type,
@@ -244,8 +245,11 @@ def to_scene(
     """
     sectors, docks = _sector_types(armap)
     lines = armap.lines / 1000.0
+    # A line without length has no direction, which kernels need.
     lines = lines[(lines[:, :2] != lines[:, 2:]).any(axis=1)]
     places = tuple(_places(armap, docks))
+    # The finest resolution of all sources counts, so that no source gets coarser
+    # squares.
     steps = [
         s.resolution
         for s in armap.sources
@@ -323,9 +327,9 @@ class _Writer:
             args = [
                 "SectorType",
                 f"Name={name}",
-                f"Sim.Obstacle={_word(returns.obstacle)}",
+                f"Sim.Obstacle={_yes_or_no(returns.obstacle)}",
                 f"Sim.LaserReflect={laser}",
-                f"Sim.SonarReflect={_word(returns.sonar)}",
+                f"Sim.SonarReflect={_yes_or_no(returns.sonar)}",
             ]
             # The reader's default colours need no attribute.
             if color != ("magenta" if returns.laser > 1 else "light green"):
@@ -383,11 +387,14 @@ class _Writer:
 
     def area(self, area: Area) -> None:
         """Write a forbidden line or area, or another sector."""
+        # ARIA knows forbidden lines and areas; other types need a declaration.
         if area.kind not in self._taken and area.kind.lower() not in (
             "forbiddenline",
             "forbiddenarea",
         ):
             self._taken.add(area.kind)
+            # A declared type of a line must be a boundary, otherwise its ends become a
+            # rectangle.
             sort = "BoundaryType" if len(area.corners) == 2 else "SectorType"
             self.infos.append(InfoLine("MapInfo", (sort, f"Name={area.kind}")))
 
@@ -429,7 +436,7 @@ class _Writer:
         )
 
 
-def _word(yes: bool) -> str:
+def _yes_or_no(yes: bool) -> str:
     return "yes" if yes else "no"
 
 
@@ -470,6 +477,7 @@ def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
     th = atan2(y2 - y1, x2 - x1) if is_rectangle else 0.0
     c, s = cosine_sine(th)
     corners = [(c * x + s * y, c * y - s * x) for x, y in area.corners]
+    # A rotated rectangle is exact; any other polygon is replaced by its bounding box.
     if is_rectangle:
         return (*corners[0], *corners[2]), th
     xs, ys = zip(*corners, strict=True)
@@ -493,6 +501,7 @@ def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
 
     for place in scene.places:
         writer.place(place)
+    # A start pose that no place gives becomes a home of its own.
     kinds = {p.kind.lower().removesuffix("withheading") for p in scene.places}
     if scene.start is not None and not kinds & {"robothome", "dock"}:
         writer.place(Place(kind="RobotHome", name="Home", pose=scene.start))
@@ -502,6 +511,8 @@ def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
         writer.area(area)
     points = len(scene.points) > 0
     source = ScanSource(
+        # Rounding removes the noise of the conversion to mm, and adding 0 turns −0 into
+        # 0.
         lines=np.round(scene.segments * 1000.0, 6) + 0.0,
         points=np.round(scene.points * 1000.0, 6) + 0.0,
         resolution=_mm(scene.resolution) if points else None,
@@ -514,10 +525,10 @@ def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
         infos=tuple(writer.infos),
         cairns=tuple(writer.cairns),
     )
-    return made, [*writer.notes, *_losses(scene, to_scene(made))]
+    return made, [*writer.notes, *_round_trip_losses(scene, to_scene(made))]
 
 
-def _losses(scene: Scene, again: Scene) -> Iterator[str]:
+def _round_trip_losses(scene: Scene, again: Scene) -> Iterator[str]:
     """Yield notes about losses of a round trip that the writer has not noted."""
     pairs = list(zip(scene.boxes, again.boxes, strict=False))
     lost = {

@@ -133,6 +133,7 @@ class ArParams:
         entry = self.find(keyword, section)
         if entry is None or not entry.value:
             return default
+        # Text after the value is ignored.
         word = entry.value.split()[0].lower()
         if word not in ("true", "false", "1", "0"):
             raise self.fail(entry, "true or false")
@@ -167,6 +168,7 @@ def parse(
     Meter(budget, str(path), ModelFileError).add("entities", text.count("\n"))
     section = ""
     for number, raw in enumerate(text.splitlines(), start=1):
+        # Both marks start a comment in ARIA's files.
         line = raw.partition(";")[0].partition("#")[0].strip()
         if not line:
             continue
@@ -178,6 +180,7 @@ def parse(
         keyword, value = keyword.strip('"'), value.strip()
         if keyword.lower() == "section":
             section = value.lower()
+        # The version of the file is of no use here.
         elif keyword.lower() != "configversion":
             params.add(Entry(section, keyword, value.strip('"'), number))
 
@@ -224,6 +227,7 @@ def to_robot(params: ArParams, name: str) -> RobotSpec:
     """
     n = params.number
     length, width = n("RobotLength", 500.0), n("RobotWidth", 400.0)
+    # Newer files give the parts in front of and behind the centre of rotation.
     front, rear = (
         n("RobotLengthFront", 0.0) or length / 2.0,
         n("RobotLengthRear", 0.0) or length / 2.0,
@@ -288,6 +292,7 @@ def _limits(params: ArParams) -> MotionLimits:
         from_mm(n("MaxLatVelocity", 0.0)) if params.flag("HasLatVel") else 0.0,
         from_deg(n("MaxRVelocity", 0.0) or 100.0),
     )
+    # A robot that cannot move sideways has no lateral acceleration.
     lateral = top.y > 0.0
     accel = Axes(
         from_mm(ramp("TransAccel", 300.0)),
@@ -332,6 +337,7 @@ def _sonar(params: ArParams) -> SonarSpec | None:
     count = min(max(number, 0), MAX_SONAR)
     if not count:
         return None
+    # Units beyond SonarNum are not connected.
     used = [ranges[i] for i in range(count) if i in ranges] or [SONAR_RANGE]
     # The minimum range must stay below the smallest range limit.
     nearest, farthest = min(0.2, min(used) / 10.0), max(used)
@@ -355,6 +361,7 @@ def _sonar(params: ArParams) -> SonarSpec | None:
 def _lasers(params: ArParams) -> Iterable[LaserSpec]:
     for i in range(1, MAX_LASERS + 1):
         section = "laser parameters" if i == 1 else f"laser {i} parameters"
+        # Only the first laser may come from an old file without sections.
         if i > 1 and not any(e.section == section for e in params.entries):
             continue
         kind = params.text("LaserType", "", section)
@@ -382,6 +389,7 @@ def _lasers(params: ArParams) -> Iterable[LaserSpec]:
             model, pose=pose, flipped=params.flag("LaserFlipped", False, section)
         )
         farthest = from_mm(number("LaserMaxRange", 0.0))
+        # 0 stands for the range of the laser's own model.
         if farthest > spec.range_min:
             spec = replace(spec, range_max=farthest)
         yield _angles(spec, number)
@@ -422,6 +430,7 @@ def _devices(params: ArParams) -> Iterable[DeviceSpec]:
                 if one.unit == "rad"
                 else value
             )
+            # Files may hold values that botyard's devices do not support.
             values[line.parameter] = hint(min(max(hint(value), one.low), one.high))
 
         spec = make_spec(device.name, **values)
@@ -439,6 +448,7 @@ def _table_sensors(params: ArParams) -> Iterator[DeviceSpec]:
     ]
     foremost = sorted(points, key=lambda p: -p[0])[:2]
     if foremost:
+        # Table sensors are ordered from left to right.
         positions = tuple(sorted(foremost, key=lambda p: -p[1]))
         yield make_spec(
             "table_ir",
@@ -479,6 +489,7 @@ def from_robot(spec: RobotSpec) -> str:
         f"RobotLength {_integer(max(xs) - min(xs))}",
         f"RobotLengthFront {_integer(max(xs))}",
         f"RobotLengthRear {_integer(-min(xs))}",
+        # ARIA's "holonomic" means that the robot can turn on the spot.
         "Holonomic true",
         f"MaxRVelocity {round(deg(top.a))}",
         f"MaxVelocity {_integer(top.x)}",
@@ -567,6 +578,7 @@ def _sonar_lines(spec: RobotSpec) -> list[str]:
 
 
 def _laser_lines(number: int, laser: LaserSpec) -> list[str]:
+    # Reversed, so that the first type of a model counts.
     kinds = {model: kind for kind, model in reversed(LASERS.items())}
     by_type = {load_laser(model).type_name: kind for model, kind in kinds.items()}
     # These types share a model with another type, which the table above would choose.

@@ -78,6 +78,7 @@ def last_map(source: Source, meter: Meter, topic: str | None = None) -> Any:
         return [map_topic(topics, topic, source.name)] if topics else []
 
     with _readable(source.name, MapError):
+        # Maps are repeated; the last one is the newest.
         for last in _raw_messages(path, meter, (MAP_TYPE,), MapError, choose):  # noqa: B007
             pass
         if last is None:
@@ -219,6 +220,7 @@ def _check_database(path: Path, error: type[FormatError]) -> None:
     import sqlite3
 
     with contextlib.closing(
+        # Immutable: SQLite then creates no files next to the bag.
         sqlite3.connect(f"file:{urllib.parse.quote(str(path))}?immutable=1", uri=True)
     ) as database:
         rows = database.execute(

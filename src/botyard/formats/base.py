@@ -140,6 +140,7 @@ class Source:
                 self.name,
             )
 
+        # References are relative to the referring file, in all formats.
         path = self.path.parent / name
         if self.root is None or self._is_inside(path):
             return path

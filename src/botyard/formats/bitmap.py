@@ -54,6 +54,7 @@ def solid_pixels(
     grey = read_grey(source, meter, what="the picture", behind=behind, upright=True)[
         ::-1
     ]
+    # The comparison is strict: a threshold of 0 selects no dark pixel.
     limit = 255.0 * options.threshold
     return grey > limit if options.invert else grey < limit
 

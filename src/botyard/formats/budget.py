@@ -93,6 +93,7 @@ class Budget:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
+            # A bool is an int in Python, but not a limit.
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value < math.inf:
                 raise ArgumentError(
@@ -138,6 +139,7 @@ class Budget:
                     f'found "{shown(number.strip(), 40)}"'
                 )
 
+            # All limits except the extent are counts.
             given[name] = value if name == "extent" else int(value)
 
         return replace(self, **given)  # type: ignore[arg-type]
@@ -217,6 +219,7 @@ class Meter:
             The number exceeds the limit, or is NaN.
         """
         allowed = getattr(self.budget, limit)
+        # The negated comparison also refuses NaN.
         if not found <= allowed:
             raise self.error(limit, found, line, path)
 

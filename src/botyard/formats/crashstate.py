@@ -147,6 +147,7 @@ def decode_state(data: bytes) -> SavedState:
     if said != VERSION:
         raise ValueError(f"expected version {VERSION} of the format, found {said}")
     file = msgspec.json.decode(data, type=_State)
+    # 0 stands for "no port", and may occur several times.
     ports = [r.port for r in file.robots if r.port] + [p for p in file.factories if p]
     if len(set(ports)) < len(ports):
         raise ValueError("expected different ports, found one of them twice")
@@ -159,6 +160,7 @@ def decode_state(data: bytes) -> SavedState:
         visitors={name: Pose(*pose) for name, pose in file.visitors.items()},
         boxes={name: Pose(*pose) for name, pose in file.boxes.items()},
         factories=file.factories,
+        # An empty list means that no page was open.
         page=msgspec.convert(file.page, tuple[Port, str, str]) if file.page else (),
         world=file.world,
     )
@@ -181,9 +183,11 @@ def _saved_robot(r: _Robot) -> SavedRobot:
 
 def encode_state(state: SavedState) -> bytes:
     """Encode a state as the bytes of a state file."""
+    # JSON has no bytes; msgspec decodes base64 for a field of type bytes.
     world = base64.b64encode(state.world).decode()
     fields = {
         "version": VERSION,
+        # The world is removed first: `asdict` would copy its bytes.
         **asdict(replace(state, world=b"")),
         "world": world,
         "about": MARK,

@@ -62,6 +62,7 @@ def layer_returns(name: str) -> Returns | None:
 
 def chords(length: float, turn: float) -> int:
     """Return the number of chords for a curve's length, m, and angle of turn, rad."""
+    # An arc of radius r with chords of angle a has the sagitta r·(1 − cos(a/2)).
     radius = length / max(turn, 1e-9)
     step = 2.0 * acos(max(0.0, 1.0 - MAX_SAGITTA / max(radius, MAX_SAGITTA)))
     return max(1, min(MAX_CHORDS, math.ceil(turn / max(step, 1e-3))))
@@ -105,7 +106,7 @@ def clipped(
         )
         piece: Line = []
         for start, end in itertools.pairwise(line):
-            for a, b in _spans(np.array(start), np.array(end), borders, outside):
+            for a, b in _kept_pieces(np.array(start), np.array(end), borders, outside):
                 if not piece or piece[-1] != a:
                     if len(piece) > 1:
                         pieces.append(piece)
@@ -137,7 +138,7 @@ def _edges(outlines: Sequence[Line]) -> F8:
     )
 
 
-def _spans(
+def _kept_pieces(
     start: F8, end: F8, borders: Sequence[tuple[F8, bool]], outside: bool
 ) -> list[tuple[FloatPair, FloatPair]]:
     """Return the pieces of a side of a line that are kept."""
@@ -150,6 +151,7 @@ def _spans(
     for a, b in itertools.pairwise(cuts.tolist()):
         middle = start + (a + b) / 2.0 * (end - start)
         if any(_is_inside(middle, edges, odd) for edges, odd in borders) != outside:
+            # Adjacent kept pieces are joined again.
             if kept and kept[-1][1] == a:
                 a = kept.pop()[0]
             kept.append((a, b))
@@ -188,6 +190,7 @@ def _crossings(start: F8, end: F8, edges: F8) -> F8:
         )
 
     crossed = share[(along >= -_ON_BORDER) & (along <= 1.0 + _ON_BORDER)]
+    # Edges along the line have no single crossing, so their ends divide it.
     parallel = np.tile(
         np.abs(turn) <= _ON_BORDER * np.sqrt(length * (e * e).sum(axis=1)), 2
     )
@@ -204,6 +207,7 @@ def _is_inside(point: F8, edges: F8, odd: bool) -> bool:
         return False
     (x0, y0, x1, y1), (x, y) = edges.T, point
     side = (x1 - x0) * (y - y0) - (x - x0) * (y1 - y0)
+    # Winding number: crossings of a ray to the right, upwards and downwards.
     up = int(((y0 <= y) & (y1 > y) & (side > 0.0)).sum())
     down = int(((y0 > y) & (y1 <= y) & (side < 0.0)).sum())
     if (up + down) % 2 if odd else up != down:
@@ -275,6 +279,8 @@ def to_world(
             continue
         found = []
         for line in lines:
+            # Very large numbers become infinite when they are scaled, so they are
+            # checked after it.
             points = np.asarray(line, np.float64).reshape(-1, 2) * unit
             if not np.isfinite(points).all():
                 lost += 1
@@ -290,6 +296,7 @@ def to_world(
     segments: list[np.ndarray[Any, np.dtype[np.float64]]] = []
     special: list[SpecialWalls] = []
     count = 0
+    # The offset and the extent depend on all lines, so walls are made in a second pass.
     site: FloatPair = (0.0, 0.0)
     if np.isfinite(low).all():
         site = site_of(

@@ -211,6 +211,7 @@ def _drop_skipped(document: Any) -> None:
             if entity.dxftype() == "POLYLINE" and (
                 entity.is_2d_polyline or entity.is_3d_polyline
             ):
+                # Control points of a fitted curve are not part of its line.
                 entity.vertices[:] = [
                     v
                     for v in entity.vertices
@@ -218,7 +219,7 @@ def _drop_skipped(document: Any) -> None:
                 ]
 
 
-def _parts_of(entity: Any) -> int:
+def _copy_cost(entity: Any) -> int:
     """Return the cost of copying an entity's points, knots, faces etc., in entities."""
     total = 0
     for name, weight in _PARTS.items():
@@ -248,7 +249,7 @@ def _count_blocks(document: Any, meter: Meter) -> None:
         inserts: list[tuple[str, int]] = []
         numbers[name] = 0
         for entity in entities:
-            numbers[name] += COPY_COST + _parts_of(entity) if name else 1
+            numbers[name] += COPY_COST + _copy_cost(entity) if name else 1
             if entity.dxftype() == "INSERT" and entity.dxf.name is not None:
                 rows, columns = int(entity.dxf.row_count), int(entity.dxf.column_count)
                 times = 1 if entity.mcount <= 1 else max(rows, 1) * max(columns, 1)
@@ -372,13 +373,16 @@ class _Reader:
             if kind in _SKIPPED or (dxf.is_supported("invisible") and dxf.invisible):
                 continue
             self._meter.add(
-                "entities", 1 if len(stack) == 1 else COPY_COST + _parts_of(entity)
+                "entities", 1 if len(stack) == 1 else COPY_COST + _copy_cost(entity)
             )
             own = dxf.layer if dxf.is_supported("layer") else _ZERO
             layer = outer if self._key(own) == _ZERO else own
             if kind == "INSERT":
+                # A frozen or ignored INSERT hides its whole contents.
                 if self._key(layer) in self._frozen or layer_returns(layer) is None:
                     continue
+                # Rows and columns of a block are expanded one by one, so that the meter
+                # can stop it.
                 if entity.mcount > 1:
                     stack.append((iter(entity.multi_insert()), outer, clips))
                     continue
@@ -387,6 +391,7 @@ class _Reader:
                     self._leave_out(
                         f'INSERT of another file ("{block.block.dxf.xref_path}")'
                     )
+                # The clips of all enclosing blocks apply.
                 clips = (*clips, *_clips_of(entity))
 
             if isinstance(entity, SupportsVirtualEntities):
@@ -426,7 +431,7 @@ class _Reader:
         ):
             return []
 
-        work = _work(entity) if curve else 0
+        work = _point_cost(entity) if curve else 0
         points: Line = []
         distance = MAX_SAGITTA / self._size
         # Points of curves are computed one by one, so that the meter can stop the work.
@@ -585,6 +590,7 @@ def _spline_points(spline: Any, distance: float) -> Iterator[Any]:
     for t0, t1 in itertools.pairwise(
         sorted({low, high, *(t for t in knots if low < t < high)})
     ):
+        # Without these pieces, a symmetric bend could look like a straight line.
         ends = [t0 + (t1 - t0) * k / _PIECES for k in range(1, _PIECES)]
         pending = [(t, at(t)) for t in (t1, *reversed(ends))]
         t = t0
@@ -605,7 +611,7 @@ def _spline_points(spline: Any, distance: float) -> Iterator[Any]:
             t, start = after, end
 
 
-def _work(entity: Any) -> int:
+def _point_cost(entity: Any) -> int:
     """Return the cost of computing a point of a curve, in entities.
 
     For a spline it is about its degree.

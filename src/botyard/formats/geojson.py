@@ -95,6 +95,7 @@ class _Collector:
         if not isinstance(value, dict):
             raise self.fail(where, "a GeoJSON object", value)
         kind = value.get("type")
+        # Extensions of GeoJSON are ignored inside of a file, but not as a whole file.
         if depth and isinstance(kind, str) and kind not in _TYPES:
             self.unknown.add(kind)
             return
@@ -137,6 +138,8 @@ class _Collector:
 
         if not isinstance(kind, str) or kind not in _DEPTHS:
             raise self.fail(f"{where}.type", "a type of RFC 7946", kind)
+        # Only an explicit false makes a wall invisible; other values are common in
+        # exports.
         seen = Returns(
             obstacle=properties.get("obstacle") is not False,
             laser=int(properties.get("laser") is not False),
@@ -226,6 +229,7 @@ def _reference_system(root: Any, name: str, options: Options) -> int | None:
     properties = crs.get("properties") if isinstance(crs, dict) else None
     text = properties.get("name") if isinstance(properties, dict) else None
     if isinstance(text, str):
+        # OGC names of systems in degrees: CRS84, CRS83, CRS27.
         if re.search(r"\bCRS ?:?(84|83|27)h?\b", text, re.IGNORECASE):
             return 4326
         if match := re.search(
@@ -301,6 +305,7 @@ def read(source: Source, options: Options) -> World:
         if seen != Returns():
             special.append(SpecialWalls(first=first, last=count, returns=seen))
 
+    # Walls and goals are projected together, so that they keep their relative position.
     points = np.concatenate(
         [*(s.reshape(-1, 2) for s in walls), *(p[None] for p, _ in found.points)]
     )
@@ -321,10 +326,12 @@ def read(source: Source, options: Options) -> World:
         meter.check("extent", float(np.ptp(points, axis=0).max()))
         points, degrees = _unprojected(points), True
 
+    # Only projected coordinates have a known position on Earth.
     origin = None
     if degrees:
         points, origin = _project(points)
         across = float(np.ptp(points, axis=0).max())
+        # Few robots work in an area this large, so the unit is probably wrong.
         if options.planar is None and across > 10_000.0:
             options.warn(
                 f"{source.name}: read as degrees, the map is {across / 1000.0:.0f} km "

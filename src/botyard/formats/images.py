@@ -128,6 +128,7 @@ def _grey(
     ]
     full = (
         max((_full_scale(_crop(image, *band)) for band in bands), default=1.0)
+        # Only these modes have values of unknown scale.
         if image.mode in ("I", "F")
         else 0.0
     )

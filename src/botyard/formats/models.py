@@ -125,6 +125,7 @@ def _is_model_file(path: Path) -> bool:
 def _include_files() -> Iterator[Path]:
     for folder in user_folders():
         if (folder / "include").is_dir():
+            # A fixed order, because the first definition of a name counts.
             yield from sorted(
                 p for p in (folder / "include").iterdir() if _is_model_file(p)
             )
@@ -159,6 +160,8 @@ def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
     world = models.world
     for path, _ in files:
         if path.suffix == ".toml":
+            # Files are read on first use, so that an invalid model does not affect the
+            # others.
             models.makers.setdefault(path.stem, lambda p=path: _read_toml(p))  # type: ignore[misc]
         elif path.suffix == ".p":
             models.makers.setdefault(path.stem, lambda p=path: _read_params(p))  # type: ignore[misc]
@@ -181,6 +184,7 @@ def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
                 else {**world.properties, **found.properties}
             )
 
+    # Definitions of all files form one library, so they may refer to each other.
     library = ModelLibrary(world)
     for name in world.definitions:
         try:
@@ -357,6 +361,7 @@ def _own_model(name: str) -> RobotSpec | None:
             f"{' → '.join((*making, key))}"
         )
 
+    # Context variables keep threads apart, which may load models at the same time.
     token = _making.set((*making, key))
     try:
         return makers[own]()

@@ -92,6 +92,7 @@ def parse(
         )
 
     height, width = size["height"], size["width"]
+    # Checked before the rows are read, because the header can announce any size.
     meter.add("cells", height * width, 2)
     meter.add("entities", height)
     lines = text.split("\n", start + height)

@@ -154,6 +154,7 @@ def _split(
 
 def _cells(values: Any, path: str) -> NDArray[np.int8]:
     try:
+        # 16 bits detect values that do not fit into the 8 bits of a cell.
         cells = np.array(values, np.int16).reshape(-1)
     except (ValueError, OverflowError, TypeError):
         found = next((v for v in values if not _CELL.fullmatch(str(v)[:10])), None)
@@ -309,6 +310,7 @@ def message_to_scene(message: Any, name: str, budget: Budget = Budget()) -> Scen
         The numbers are inconsistent, or exceed a limit.
     """
     cells, resolution, origin = _parts(message, name)
+    # A message from a ROS peer is as untrusted as a file.
     Meter(budget, name).check("cells", cells.size)
     return grid_to_scene(
         cells, resolution, origin, name=name, source=name, budget=budget

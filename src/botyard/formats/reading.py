@@ -162,6 +162,7 @@ def read(request: Request, warn: Warn) -> Reading:
 
     when = modified(path)
     if (
+        # An unchanged map needs no work.
         request.present is not None
         and request.present[0] == str(path)
         and when <= request.present[1]
@@ -243,6 +244,7 @@ def send_reading(reading: Reading, send: Send) -> None:
         return
 
     scene = world.scene
+    # Arrays of walls and points are decoded quickly, so they go into one message.
     bare = replace(scene, boxes=(), places=(), areas=())
     send(
         "head", _Head(path, reading.modified, bare, world.settings, dict(world.options))
@@ -323,6 +325,7 @@ def receive_reading(
     for kind, body in messages:
         if kind == "warning":
             warnings += 1
+            # A hostile worker could send warnings without end.
             if warnings <= MAX_WARNINGS:
                 warn(body)
         elif kind == "failure":
@@ -376,6 +379,7 @@ def _assemble(
     world = World(
         scene=scene, robots=robots, settings=head.settings, options=head.options
     )
+    # The worker checked the limits as well, but its result is not trusted.
     check_world(world, Meter(budget, scene.source))
     return Reading(path, head.modified, world)
 

@@ -87,6 +87,8 @@ def _open_map(source: Source, name: str, options: Options) -> Scene:
     # A plain name means a shipped map first, so that a scenario works in every folder.
     if Path(name).parent == Path():
         path = builtin_maps().get(name)
+    # Shipped maps lie outside of an archive, so the archive's folder must not confine
+    # them.
     root = None if path is not None else source.root
     if path is None:
         path = source.beside(name, "the map")
@@ -196,11 +198,14 @@ def format_of(source: Source) -> Format:
     UnknownFormatError
         No format has this suffix, or the contents fit no format.
     """
+    # The order decides between formats that share a suffix; sniffers reject foreign
+    # files.
     for one in formats():
         if source.suffix in one.suffixes and one.fits(source):
             return one
 
     known = sorted({s for one in formats() for s in one.suffixes})
+    # Older programs write maps with any suffix.
     if source.data[:6].lower() == b"2d-map":
         return next(one for one in FORMATS if one.name == "armap")
     if source.suffix in known:
@@ -228,6 +233,7 @@ def read_world(source: Source, options: Options = Options()) -> World:
     """
     if source.suffix == BUNDLE:
         return _read_bundle(source, options)
+    # Formats of other packages may ignore the budget, so the result is checked as well.
     world = format_of(source).read(source, options)
     check_world(world, Meter(options.budget, source.name, _kind_of_error(world)))
     return world
@@ -260,14 +266,17 @@ def check_world(world: World, meter: Meter) -> None:
     bodies: list[tuple[Pose | None, float]] = []
     for box in scene.boxes:
         meter.add("vertices", sum(map(len, box.outlines)))
-        bodies.append((box.pose, _reach(box.outlines)))
+        bodies.append((box.pose, _farthest_coordinate(box.outlines)))
 
     # Thousands of robots may share a model, which is measured once.
     for robot in world.robots:
         known = specs.get(id(robot.spec))
         if known is None:
             outlines = (robot.spec.outline, *robot.spec.parts)
-            reach = max(_reach(outlines), _reach((_mounts(robot.spec),)))
+            reach = max(
+                _farthest_coordinate(outlines),
+                _farthest_coordinate((_mounts(robot.spec),)),
+            )
             known = specs[id(robot.spec)] = (
                 sum(map(len, outlines)),
                 _beams(robot.spec),
@@ -280,7 +289,7 @@ def check_world(world: World, meter: Meter) -> None:
 
     for area in scene.areas:
         meter.add("vertices", len(area.corners))
-        bodies.append((None, _reach((area.corners,))))
+        bodies.append((None, _farthest_coordinate((area.corners,))))
 
     bodies += [(place.pose, 0.0) for place in scene.places]
     bodies.append((scene.start, 0.0))
@@ -290,7 +299,7 @@ def check_world(world: World, meter: Meter) -> None:
         meter.check("extent", max(abs(x), abs(y), 0.0 * abs(th)) + reach)
 
 
-def _reach(outlines: Iterable[Outline]) -> float:
+def _farthest_coordinate(outlines: Iterable[Outline]) -> float:
     """Return the largest absolute coordinate of outlines, m; NaN if any is NaN."""
     values = [abs(v) for outline in outlines for corner in outline for v in corner]
     return math.nan if any(map(math.isnan, values)) else max(values, default=0.0)
@@ -327,6 +336,8 @@ def _read_bundle(source: Source, options: Options) -> World:
             zipfile.ZipFile(io.BytesIO(source.data)) as archive,
             tempfile.TemporaryDirectory(prefix="botyard-") as name,
         ):
+            # The temporary folder may be behind a link, which later checks would
+            # refuse.
             folder = Path(name).resolve()
             for member in archive.infolist():
                 meter.add("members", 1)
@@ -422,6 +433,7 @@ def _unpack(
 
 def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
     """Return the main file: the only world, scenario or map, in this order."""
+    # Ordered by reference: worlds and scenarios refer to maps, and maps to pictures.
     for suffixes in (
         (".world",),
         _YAML,
@@ -547,11 +559,13 @@ def find_client_map(name: str, folders: Sequence[Path]) -> Path:
     NoSuchMapError
         There is no such map.
     """
+    # The operating system would raise ValueError for a null character.
     if not name or "\0" in name:
         raise NoSuchMapError("expected the name of a map file, found none")
     for folder in folders:
         path = folder / name
         found = path if path.is_file() else _in_folder(path.parent, path.name)
+        # Resolving follows links, which could lead out of the folder.
         if found is not None and found.resolve().is_relative_to(folder):
             return found.resolve()
 
@@ -576,6 +590,7 @@ def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:
         except OSError:
             continue
 
+        # A link to a file elsewhere is not offered, because it would be refused.
         names |= {p.name: False for p in files if p.resolve().is_relative_to(folder)}
 
     shipped = {
@@ -593,6 +608,7 @@ def _looks_like_a_map(path: Path) -> bool:
     if suffix in _YAML:
         try:
             with path.open("rb") as file:
+                # The sniffers only need the start of a file.
                 head = Source(path.name, file.read(65536), path)
         except OSError:
             return False
@@ -675,6 +691,7 @@ def with_user_things(world: World, options: Options = Options()) -> World:
         options.warn(f"{error}; the user's include files are ignored")
         return world
 
+    # The world's own robots keep their names.
     names = {r.name for r in world.robots}
     robots = tuple(
         replace(r, name="" if r.name in names else r.name) for r in more.robots

@@ -80,6 +80,7 @@ class _Reader:
 
     def __init__(self, text: str, path: str | None, meter: Meter) -> None:
         self._path = path
+        # The node tree keeps the lines of keys, which messages name.
         root = YamlFile(text, meter, MapError, unique=False).root
         if not isinstance(root, yaml.MappingNode):
             raise MapError(
@@ -191,6 +192,7 @@ def parse(text: str, path: str | None = None, meter: Meter | None = None) -> Ros
     mode = r.text("mode", f"one of {', '.join(MODES)}", "trinary").lower()
     if mode not in MODES:
         raise r.fail("mode", f"one of {', '.join(MODES)}")
+    # Files of ROS 1 have numbers, files of ROS 2 booleans.
     negate = r.text("negate", "0 or 1", "0").lower()
     if negate not in NEGATED | NOT_NEGATED:
         raise r.fail("negate", "0 or 1")
@@ -272,6 +274,7 @@ def to_scene(
 
 def fits(source: Source) -> bool:
     """Return whether a YAML file is a map: it names an image and a resolution."""
+    # The keys of a map come early; the rest of a large YAML file is not searched.
     head = source.data[:65536]
     return b"image:" in head and b"resolution:" in head
 
@@ -365,6 +368,7 @@ def write(
     image = path.with_suffix(".pgm")
     # Both files are checked before the first one is replaced.
     check_replaceable(path, force=force)
+    # Images start with the top row.
     pixels = np.where(solid[::-1], np.uint8(0), np.uint8(FREE_PIXEL))
     rows, columns = pixels.shape
     with replacing(image, force=force) as file:

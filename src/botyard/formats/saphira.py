@@ -83,6 +83,7 @@ def parse(
     damaged = ""
     lost = 0
     for number, line in enumerate(text.split("\n"), start=1):
+        # A semicolon starts a comment.
         words = line.partition(";")[0].split()
         if words and words[0].lower() == "position":
             values = _numbers(words[1:4])

@@ -75,6 +75,7 @@ class _CannotBeWrittenError(Exception):
 
 def _plain(value: Any) -> Any:
     """Convert a value to plain types that YAML can represent."""
+    # Options of controllers may contain NumPy's numbers.
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -129,9 +130,13 @@ class _Table:
         scene, settings = self._world.scene, self._world.settings
         table: dict[str, Any] = {"botyard": VERSION, "name": scene.name}
         if map_name is not None:
+            # Boxes of the map may have moved, so all boxes are written, and the map's
+            # are not read.
             table |= {"map": map_name, "map_objects": False}
         if resolution is not None:
             table["resolution"] = float(resolution)
+        # The map contributes the first places, walls and areas; only the others are
+        # written.
         places = scene.places[len(base.places) :]
         if scene.start != (expected := home_of(places, base.start)):
             table["home"] = None if scene.start is None else triple_of(scene.start)
@@ -162,10 +167,12 @@ class _Table:
             "places": [_place(p) for p in places],
             "areas": list(self._areas(scene.areas[len(base.areas) :])),
         }
-        things = [r for r in self._world.robots if _is_thing(r)]
-        robots = [self._robot(r) for r in self._world.robots if not _is_thing(r)]
+        things = [r for r in self._world.robots if _is_moving_obstacle(r)]
+        robots = [
+            self._robot(r) for r in self._world.robots if not _is_moving_obstacle(r)
+        ]
         obstacles = [
-            *(self._thing(r) for r in things),
+            *(self._moving_obstacle(r) for r in things),
             *map(self._obstacle, scene.boxes),
         ]
         if self._models:
@@ -238,18 +245,19 @@ class _Table:
         table: dict[str, Any] = {"name": self._name(box.name, "obstacle")}
         if box.parts:
             table["parts"] = [_corners(part) for part in box.parts]
+        # The reader accepts only these sizes for the key "box".
         elif 0.0 < box.length <= 1e4 and 0.0 < box.width <= 1e4:
             table["box"] = [float(box.length), float(box.width)]
         else:
             table["parts"] = [_corners(part) for part in box.outlines]
 
         table |= {"pose": triple_of(box.pose), "color": box.color}
-        table |= _seen_and_moved(box.returns, box.dynamics)
+        table |= _returns_and_dynamics(box.returns, box.dynamics)
         return table
 
     # -- robots and moving obstacles
 
-    def _thing(self, robot: PlacedRobot) -> dict[str, Any]:
+    def _moving_obstacle(self, robot: PlacedRobot) -> dict[str, Any]:
         """Return the table of a moving obstacle."""
         spec = robot.spec
         table: dict[str, Any] = {"name": self._name(robot.name, "obstacle")}
@@ -258,7 +266,7 @@ class _Table:
             "color": spec.color,
         }
         table["max_speed"] = float(spec.limits.max_speed.x)
-        table |= _seen_and_moved(spec.returns, spec.dynamics)
+        table |= _returns_and_dynamics(spec.returns, spec.dynamics)
         if robot.pose is not None:
             table["pose"] = triple_of(robot.pose)
         self._add_program(table, robot)
@@ -278,6 +286,7 @@ class _Table:
         program = robot.program
         if program is None:
             return
+        # A controller defined in a script or a notebook has no importable name.
         if not can_be_found(program.name):
             self.notes.append(
                 f"{shown(table['name'])}: its controller {shown(program.name)} cannot "
@@ -312,6 +321,7 @@ class _Table:
             taken = False
 
         name, n = spec.name, 1
+        # The name must not hide a different model of the library or of this file.
         while (taken and name == spec.name) or self._models.get(name, spec) != spec:
             n += 1
             name = f"{spec.name}_{n}"
@@ -355,7 +365,9 @@ class _Table:
         return options
 
 
-def _seen_and_moved(returns: Returns, dynamics: DynamicsSpec | None) -> dict[str, Any]:
+def _returns_and_dynamics(
+    returns: Returns, dynamics: DynamicsSpec | None
+) -> dict[str, Any]:
     """Return the keys for visibility and mass that differ from the defaults."""
     seen = file_table(Returns).write(returns)
     table = {"returns": seen} if seen else {}
@@ -364,7 +376,7 @@ def _seen_and_moved(returns: Returns, dynamics: DynamicsSpec | None) -> dict[str
     return table
 
 
-def _is_thing(robot: PlacedRobot) -> bool:
+def _is_moving_obstacle(robot: PlacedRobot) -> bool:
     """Return whether a robot can be written as a moving obstacle without loss."""
     spec = robot.spec
     if (
@@ -399,7 +411,7 @@ def _place(place: Place) -> dict[str, Any]:
 # -- the map
 
 
-def _begins_with(scene: Scene, base: Scene) -> bool:
+def _starts_with(scene: Scene, base: Scene) -> bool:
     """Return whether a scene starts with the whole content of a map.
 
     The scene may have more walls, places and areas after it.
@@ -429,6 +441,7 @@ def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
 
     path = Path(scene.map_file or scene.source)
     try:
+        # The files of an archive are gone after reading.
         if path.suffix.lower() == BUNDLE or not path.is_file():
             return None
         source = read_source(path)
@@ -437,7 +450,7 @@ def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
         # one.
         for resolution in (None, scene.resolution):
             base = one.read(source, Options(resolution=resolution)).scene
-            if one.name != "scenario" and _begins_with(scene, base):
+            if one.name != "scenario" and _starts_with(scene, base):
                 return path, base, resolution
     except (BotyardError, OSError, ValueError):
         return None
@@ -482,6 +495,7 @@ def _free_map(path: Path) -> Path:
     before = _earlier_map(path)
     for n in range(1, MAX_NAMES):
         found = path.with_name(f"{path.stem}{'' if n == 1 else f'-{n}'}.map")
+        # A dangling link also occupies the name.
         if not os.path.lexists(found):
             return found
         if found.name == before and found.is_file() and is_ours(found):
@@ -594,6 +608,8 @@ def _with_own_map(scene: Scene, path: Path) -> tuple[Scene, str | None, Scene]:
         ordinary[wall.first : wall.last] = False
     if not ordinary.any() and not len(scene.points):
         return scene, None, Scene(segments=scene.segments[:0])
+    # Ordinary walls come first, because the map file holds them; the scenario has the
+    # rest.
     order = np.concatenate([np.flatnonzero(ordinary), np.flatnonzero(~ordinary)])
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))

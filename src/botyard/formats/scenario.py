@@ -223,6 +223,7 @@ class _Reader:
 
         A `BudgetError` stays unchanged.
         """
+        # The inner table does not know its position in this file.
         if isinstance(error, TableError):
             inside = error.inside(where)
             return self._fail(inside.where, inside.reason, inside.key)
@@ -274,6 +275,8 @@ class _Reader:
         name, resolution = self._file.map, self._options.resolution
         if resolution is None:
             resolution = self._file.resolution
+        # A scenario without a map is an empty world, in which only the resolution
+        # matters.
         if name is None:
             return Scene() if resolution is None else Scene(resolution=resolution)
         try:
@@ -415,6 +418,7 @@ class _Reader:
             )
             return
 
+        # A rectangle needs no polygons: its length and width describe it.
         is_box = o.disc is None and o.polygon is None and o.parts is None
         xs, ys = zip(*(c for part in outlines for c in part), strict=True)
         self._objects.append(
@@ -456,6 +460,7 @@ class _Reader:
         where = f"robots[{i}]"
         if r.count < 1:
             raise self._fail(f"{where}.count", f"expected 1 or more, found {r.count}")
+        # Counted before the robots are created: a few characters can request millions.
         self._meter.add("robots", r.count, self._yaml.line_of(f"$.{where}", "count"))
         spec = self._model(f"{where}.model", r.model, r.name)
         if r.color:
@@ -493,7 +498,9 @@ class _Reader:
             )
 
     def _model(self, where: str, model: str | dict[str, Any], name: str) -> RobotSpec:
+        # Models of the file take precedence over models of the user and the library.
         if isinstance(model, str) and model in self._file.models:
+            # A model that many robots share is built once.
             if model not in self._models:
                 table = self._file.models[model]
                 self._models[model] = self._spec(
@@ -577,6 +584,8 @@ class _Reader:
         areas = tuple(
             Area(kind=a.kind, name=a.name, corners=tuple(a.corners)) for a in f.areas
         )
+        # An explicit home of null means that robots have no home, even if the map has
+        # one.
         home = home_of(places, base.start)
         return replace(
             base,
@@ -586,6 +595,7 @@ class _Reader:
             if f.map is not None
             else self._source.stem,
             source=self._source.name,
+            # The map's file is kept, so that saving the world can refer to it.
             map_file=base.map_file or base.source,
             segments=np.concatenate(segments),
             special_walls=tuple(special),

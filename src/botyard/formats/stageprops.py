@@ -76,6 +76,7 @@ def dialect_of(world: WorldFile) -> int:
 
 def _is_of_stage_4(entity: Entity) -> bool:
     props = entity.properties
+    # Windows have the same properties in both versions.
     if entity.type_name == "window":
         return False
     if (
@@ -261,7 +262,7 @@ _RANDOM = (
 Change = Callable[[RobotSpec, Property], RobotSpec]
 
 
-def _with(part: Any, name: str, value: object) -> Any:
+def _with_field(part: Any, name: str, value: object) -> Any:
     """Return a frozen description with one field changed, by the field's name."""
     return replace(part, **{name: value})
 
@@ -280,7 +281,9 @@ def _drive(spec: RobotSpec, prop: Property) -> RobotSpec:
 
 
 def _limit(name: str) -> Change:
-    return lambda spec, prop: replace(spec, limits=_with(spec.limits, name, axes(prop)))
+    return lambda spec, prop: replace(
+        spec, limits=_with_field(spec.limits, name, axes(prop))
+    )
 
 
 def _default_speed(spec: RobotSpec, prop: Property) -> RobotSpec:
@@ -330,6 +333,7 @@ def _odom_error(spec: RobotSpec, prop: Property) -> RobotSpec:
 def _odom_range(axis: str) -> Change:
     def change(spec: RobotSpec, prop: Property) -> RobotSpec:
         low, high = prop.numbers(2)
+        # Without a lower limit so far, the errors are symmetric.
         e = spec.odometry_error
         lows = spec.odometry_error_low or Axes(-e.x, -e.y, -e.a)
         return replace(
@@ -343,25 +347,25 @@ def _odom_range(axis: str) -> Change:
 
 def _pioneer_value(name: str, scale: float = 1.0) -> Change:
     return lambda spec, prop: replace(
-        spec, pioneer=_with(spec.pioneer, name, prop.number() * scale)
+        spec, pioneer=_with_field(spec.pioneer, name, prop.number() * scale)
     )
 
 
 def _pioneer_text(name: str) -> Change:
     return lambda spec, prop: replace(
-        spec, pioneer=_with(spec.pioneer, name, prop.string())
+        spec, pioneer=_with_field(spec.pioneer, name, prop.string())
     )
 
 
 def _device(kind: str, name: str) -> Change:
     return lambda spec, prop: spec.fitted(
-        _with(spec.device(kind) or make_spec(kind), name, prop.number())
+        _with_field(spec.device(kind) or make_spec(kind), name, prop.number())
     )
 
 
 def _battery(name: str, scale: float = 1.0) -> Change:
     return lambda spec, prop: replace(
-        spec, battery=_with(spec.battery, name, prop.number() * scale)
+        spec, battery=_with_field(spec.battery, name, prop.number() * scale)
     )
 
 

@@ -202,6 +202,7 @@ class _Reader:
             number("quit_time"),
             number("threads"),
         )
+        # The same limits as for `--update-interval`.
         if step is not None and not 1.0 <= step <= 60_000.0:
             raise self._world.properties["interval_sim"].fail("1 … 60000 ms")
         if speed is not None and speed <= 0.0:
@@ -220,6 +221,7 @@ class _Reader:
             # Stage draws the errors of odometry once, when a robot starts (formats
             # §4.3).
             odometry_error="random_init" if self._library.dialect == STAGE_4 else None,
+            # Stage accepts 0 threads; here one is the minimum.
             threads=None if threads is None else max(1, min(256, int(threads))),
         )
 
@@ -308,8 +310,10 @@ class _Reader:
         props = merged(links)
         base = props["name"].string() if "name" in props else entity.type_name
         base = base.strip() or entity.type_name
+        # A counter per name avoids trying all smaller numbers for each of many robots.
         n = self._names[base] = self._names.get(base, 0) + 1
         name = base if n == 1 else f"{base}_{n:03d}"
+        # The numbered name is taken from now on, in case the file uses it explicitly.
         if name != base:
             self._names[name] = self._names.get(name, 0) + 1
         return name
@@ -352,6 +356,7 @@ class _Reader:
         # The object is one body, so a fiducial on a carried model becomes its own.
         if not seen.fiducial and body.fiducial:
             seen = replace(seen, fiducial=body.fiducial)
+        # An invisible object that robots pass is a mark on the floor.
         if seen.mask == Visible.NONE and not seen.fiducial:
             for outline in self._library.shape(links).outlines(self._library.pictures):
                 corners = tuple(transform_point(at, x, y) for x, y in outline)
@@ -475,6 +480,8 @@ class _Reader:
             self._note(chain)
             child = self._compound(chain, compose(at, self._pose(chain)))
             fiducial = fiducial or child.fiducial
+            # A part without an obstacle return does not collide, so it is not part of
+            # the body.
             if returns(_BASE, merged(chain), self._library.dialect).obstacle:
                 outlines += child.outlines
 

@@ -110,6 +110,7 @@ def _rate(props: Mapping[str, Property]) -> float:
 
     It comes from ``update_interval``, ms, if the file gives one.
     """
+    # Without the property, a sensor measures in every step, as in Stage.
     interval = _number(props, "update_interval", 0.0)
     if "update_interval" in props and not interval > 0.0:
         raise props["update_interval"].fail("a time greater than 0, ms")
@@ -173,6 +174,7 @@ def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
     """
     rule = ReflectorRule()
     for i in range(_count(props, "laser_return_rules", 0, 100)):
+        # The properties of a rule are flat: laser_return_rule[i].NAME.
         one = {
             k.rpartition(".")[2]: p
             for k, p in props.items()
@@ -266,6 +268,7 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
             last.line,
         )
 
+    # A missing pose would shift the numbers of the following transducers.
     if None in poses:
         raise ModelFileError(
             f"scount is {count}, but spose[{poses.index(None)}] is missing",
@@ -276,6 +279,7 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
     # A transducer with a cone of 0° is an unconnected slot; its range does not count.
     seeing = [v for v in views if v[2] > 0.0] or views
     fov = max(v[2] for v in views)
+    # Only the projection "closest" considers the whole cone.
     rays = 1
     if "projection_type" in props and props["projection_type"].string() == "closest":
         step = _number(props, "projection_res", 6.0)
@@ -384,7 +388,9 @@ def ranger(
         width = from_deg(view[2]) if view else DEFAULT_BEAM
         if "fov" in own:
             width = from_deg(own["fov"].number())
+        # The limit keeps a file from requesting memory without bound.
         samples = _count(own, "samples", 1, 100_000)
+        # Noise of Stage 4: constant, proportional to the range, and of the angle.
         errors = (*(own["noise"].numbers() if "noise" in own else ()), 0.0, 0.0, 0.0)[
             :3
         ]
@@ -402,6 +408,8 @@ def ranger(
                     LaserSpec(
                         type_name=name,
                         pose=place,
+                        # All lasers of a ranger share one case, so only the first has a
+                        # size.
                         size=size if not lasers else (0.0, 0.0),
                         fov=width,
                         samples=samples,
@@ -420,6 +428,7 @@ def ranger(
     if not beams:
         return Ranger(tuple(lasers), None)
     fov, noise = max(b[2] for b in beams), max(b[3] for b in beams)
+    # Equal transducers need no values of their own.
     same = len({b[1:] for b in beams}) == 1
     try:
         ring = SonarSpec(
@@ -526,6 +535,7 @@ def bumpers(
     """
     props = merged(links)
     _note(notes, links, "bumper")
+    # The Pioneer protocol has at most 7 bumper segments in front and 7 at the rear.
     count = _count(props, "bcount", 0, 14)
     poses = [pose(props[f"bpose[{i}]"]) for i in range(count) if f"bpose[{i}]" in props]
     front = sum(p.x >= 0.0 for p in poses)

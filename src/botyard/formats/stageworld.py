@@ -191,11 +191,13 @@ def find_file(
     allowed : callable
         Returns whether a file may be read.
     """
+    # The order is Stage's; the included file's own folder is an addition.
     tried = [folder / name, path.parent / name]
     for other in filter(None, os.environ.get("STAGEPATH", "").split(os.pathsep)):
         tried += [Path(other) / name, Path(other) / PureWindowsPath(name).name]
     for found in tried:
         try:
+            # The check comes first, so that a refused file is not even touched.
             if allowed(found) and found.is_file():
                 return found
         except (OSError, ValueError):
@@ -225,6 +227,7 @@ def tokens(text: str, path: str) -> Iterator[Token]:
             )
 
         kind, piece = str(match.lastgroup), match.group()
+        # Only lines are counted, for messages.
         if kind == "newline":
             line += 1
         elif kind == "mark":
@@ -264,6 +267,7 @@ class _Parser:
         self._line = token.line
         self._next = next(self._tokens, None)
         self._count += 1
+        # Counting every token would slow the parser down.
         if self._count % _COUNT_EVERY == 0:
             self._world.meter.add("entities", _COUNT_EVERY, token.line, str(self._path))
 

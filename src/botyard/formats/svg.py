@@ -88,6 +88,7 @@ def read(source: Source, options: Options) -> World:
         MAX_SAGITTA / size,
         lambda text: options.warn(f"{source.name}: {text}"),
     )
+    # Drawings have y downwards, worlds have y upwards.
     flipped = {
         n: [[(x, found.height - y) for x, y in line] for line in lines]
         for n, lines in found.layers.items()
@@ -128,6 +129,7 @@ def lines_of(
     notes: list[str] = []
 
     def once(text: str) -> None:
+        # One note per kind is enough, however many elements it concerns.
         if text not in notes:
             notes.append(text)
 
@@ -194,6 +196,7 @@ class _Reader:
     def run(self) -> Lines:
         root = self._root
         self._count()
+        # The size only matters for percentages, and if there is no view box.
         width, height = self._size(root)
         box = _view_box(root)
         matrix = Matrix()
@@ -203,8 +206,9 @@ class _Reader:
 
         layers: dict[str, list[Line]] = {}
         around = _Inherited(matrix, (width, height))
+        # SVG does not draw a view box without width or height.
         if _is_shown(root) and not (box is not None and min(width, height) == 0.0):
-            for layer, line in self._content(root, self._within(root, around)):
+            for layer, line in self._content(root, self._inherited_by(root, around)):
                 layers.setdefault(layer, []).append(line)
 
         return Lines(layers, height)
@@ -245,6 +249,7 @@ class _Reader:
             if key not in inside:
                 inside.add(key)
                 self._meter.check("nesting", len(inside))
+                # An element that contains itself would never end.
                 if any(id(c) in inside for c in below):
                     name = shown(element.values.get("href", "").strip()[1:])
                     raise MapError(
@@ -272,7 +277,7 @@ class _Reader:
         )
         return width, height
 
-    def _within(self, element: Element, around: _Inherited) -> _Inherited:
+    def _inherited_by(self, element: Element, around: _Inherited) -> _Inherited:
         """Return the state that the children of an element inherit."""
         values = element.values
         own: dict[str, str] = {
@@ -298,7 +303,7 @@ class _Reader:
         self._meter.check("nesting", around.depth)
         if element.tag not in _GROUPS | _SHAPES or not _is_shown(element):
             return
-        inner = self._within(element, around)
+        inner = self._inherited_by(element, around)
         own = self._transform(element, around.view)
         if own is not None:
             inner = replace(inner, matrix=inner.matrix @ own)
@@ -321,6 +326,7 @@ class _Reader:
         elif tag == "use":
             yield from self._used(element, inner)
         elif tag == "switch":
+            # A switch shows only its first child whose conditions hold.
             first = next(
                 (c for c in element.children if c.tag and _is_allowed(c)), None
             )
@@ -357,6 +363,7 @@ class _Reader:
             length(values.get(k), whole) or 0.0
             for k, whole in zip("xy", inner.view, strict=True)
         )
+        # The position of a use acts like a further translation of its target.
         inner = replace(inner, matrix=inner.matrix @ moved(x, y))
         if target.tag not in ("svg", "symbol"):
             yield from self._element(target, inner)
@@ -364,6 +371,7 @@ class _Reader:
 
         if not _is_shown(target):
             return
+        # A use can override the size of its target, unless the size is "auto".
         sizes = {
             k: values[k]
             for k in ("width", "height")
@@ -371,7 +379,7 @@ class _Reader:
         }
         # Since SVG 2, a symbol has a position and a size, as inner svg elements do.
         yield from self._viewport(
-            target, self._within(target, inner), {**target.values, **sizes}
+            target, self._inherited_by(target, inner), {**target.values, **sizes}
         )
 
     def _viewport(
@@ -432,6 +440,7 @@ class _Reader:
 
         matrix = inner.matrix
         if target.values.get("clipPathUnits", "").strip() == "objectBoundingBox":
+            # The bounding box is computed in user units, before the transformation.
             back = matrix.inverse()
             points = [back(*p) for _, line in parts for p in line]
             if not points:
@@ -467,6 +476,7 @@ class _Reader:
                         == "evenodd"
                     )
         cut = list(self._cut(parts, areas, even)) if areas else []
+        # A clip path may itself be clipped.
         further = target.values.get("clip-path", "none").strip()
         if further == "none":
             yield from cut
@@ -497,11 +507,13 @@ class _Reader:
                 "bottom": "100%",
             }
             x, y = ([named.get(w, w) for w in words] + ["50%"])[:2]
+            # The keywords may have either order.
             if words[0] in ("top", "bottom") or (
                 words[-1] in ("left", "right") and len(words) > 1
             ):
                 x, y = y, x
 
+            # The transformation is applied around its origin.
             at = moved(length(x, view[0]) or 0.0, length(y, view[1]) or 0.0)
             own = at @ own @ at.inverse()
 
@@ -534,6 +546,7 @@ def _is_allowed(element: Element) -> bool:
     The reader understands English and no extensions (SVG 2, section 5.8).
     """
     values = element.values
+    # The reader supports no extensions, so the condition is never true.
     if "requiredExtensions" in values:
         return False
     if "systemLanguage" not in values:

@@ -169,8 +169,10 @@ class _Parser:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
+        # Without a buffer, expat splits long texts into many calls.
         parser.buffer_text = True
         try:
+            # XML forbids blanks before its declaration, but files have them.
             parser.Parse(data.lstrip(b" \t\r\n"), True)
         except expat.ExpatError as error:
             reason = f"not an SVG drawing: {expat.errors.messages[error.code]}"
@@ -202,6 +204,7 @@ class _Parser:
             for k, v in attributes.items()
             if k == "xmlns" or k.startswith("xmlns:")
         }
+        # Most elements declare no namespace and share the mapping of their parent.
         if declared:
             spaces = {**spaces, **declared}
         self._spaces.append(spaces)
@@ -215,6 +218,7 @@ class _Parser:
         }
         for key, value in attributes.items():
             of, _, word = key.rpartition(":")
+            # SVG 2 prefers a plain href over xlink:href.
             if word == "href" and local == "use" and (not of or "href" not in values):
                 values["href"] = value
             elif word == "label" and spaces.get(of, of) in (INKSCAPE, "inkscape"):
@@ -222,6 +226,7 @@ class _Parser:
 
         element = Element(local if ours else "", values)
         if "id" in values:
+            # As in browsers, the first element of an id counts.
             self._named.setdefault(values["id"], element)
         if self._open:
             self._open[-1].children.append(element)
@@ -233,7 +238,7 @@ class _Parser:
             "type", "text/css"
         ).strip().lower() in ("", "text/css"):
             self._style = []
-            if not _holds(values.get("media", ""), self._note):
+            if not _matches_screen(values.get("media", ""), self._note):
                 self._style = None
 
     def _end(self, _name: str) -> None:
@@ -311,6 +316,7 @@ class _Parser:
             values = element.values
             weak: list[dict[str, str]] = []
             strong: list[dict[str, str]] = []
+            # Elements of other namespaces are never drawn.
             if index and element.tag:
                 keys = [
                     "",
@@ -325,6 +331,8 @@ class _Parser:
                         (strong if rule.rank[0] else weak).append(rule.values)
 
             own = declarations(values["style"]) if "style" in values else ({}, {})
+            # Order of the cascade: rules, the style attribute, important rules,
+            # important style.
             for more in (*weak, own[0], *strong, own[1]):
                 values.update(more)
 
@@ -373,7 +381,7 @@ _CSS: Final = re.compile(
 _SIMPLE: Final = re.compile(r"([#.]?)([\w-]+)|(\*)|(:root)")
 
 
-def _holds(media: str, note: Callable[[str], None]) -> bool:
+def _matches_screen(media: str, note: Callable[[str], None]) -> bool:
     """Return whether a list of media, or an @ rule, matches a screen.
 
     Conditions, such as widths, never match.
@@ -406,7 +414,7 @@ def _rules(sheet: str, note: Callable[[str], None]) -> Iterator[tuple[str, str]]
             if selectors:
                 selector = selectors.pop()
                 if not selector.startswith("@") and all(
-                    s.startswith("@") and _holds(s, note) for s in selectors
+                    s.startswith("@") and _matches_screen(s, note) for s in selectors
                 ):
                     yield selector, "".join(text)
 
@@ -488,6 +496,7 @@ def declarations(body: str) -> tuple[dict[str, str], dict[str, str]]:
         name = name.strip().lower()
         if colon and name in PROPERTIES:
             value = value.strip().lower() if name in _WORDS else value.strip()
+            # Only the end is searched, because many blanks would make the pattern slow.
             cut = re.sub(r"\s*!\s*important\Z", "", value[-40:], flags=re.IGNORECASE)
             strong = len(cut) < len(value[-40:])
             value = value[:-40] + cut if strong else value

@@ -176,6 +176,7 @@ def _function(name: str, text: str, view: FloatPair) -> Matrix | None:
         more = [length(w, 0.0, None) for w in words[1:]]
         if match is None or None in more:
             return None
+        # Reducing whole turns first keeps the precision of large angles.
         angle = float(match[1]) * _TURNS[match[2] or ""]
         turned = math.radians(angle % 360.0)
         if name == "rotate":
@@ -228,6 +229,7 @@ def fitted(
     words = aspect.replace("defer", "").split()
     align = words[0] if words else "xMidYMid"
     a, d = width / w, height / h
+    # Without "none", both axes get the same scale.
     if align != "none":
         a = d = max(a, d) if "slice" in words else min(a, d)
     share = {"Min": 0.0, "Mid": 0.5, "Max": 1.0}
@@ -275,6 +277,8 @@ class Pen:
             for p, q, r in zip(corners, corners[1:], corners[2:], strict=False)
         ]
         degree = len(points) - 1
+        # Upper bound of the second derivative of a Bézier curve, from its control
+        # points.
         bend = degree * (degree - 1) * max(bends)
         count = (
             self._count(math.sqrt(bend / (8.0 * self.distance)))
@@ -289,6 +293,7 @@ class Pen:
                 if degree == 2
                 else (s * s * s, 3.0 * s * s * t, 3.0 * s * t * t, t * t * t)
             )
+            # The exact end point, so that adjoining pieces meet.
             if k == count:
                 line.append(corners[-1])
             else:
@@ -310,6 +315,8 @@ class Pen:
         `tilt` is the cosine and the sine of the angle of its first axis.
         """
         (cx, cy), (rx, ry), (c, s) = centre, radii, tilt
+        # Maps the unit circle to the ellipse, so that an arc is a rotation of a unit
+        # vector.
         own = self.matrix @ Matrix(c * rx, s * rx, -s * ry, c * ry, cx, cy)
         radius = own.stretch
         count = 1
@@ -548,6 +555,7 @@ def _arc(
         rx, ry, px, py, square = rx * grown, ry * grown, px / grown, py / grown, 1.0
 
     root = math.sqrt(max(0.0, 1.0 / square - 1.0)) if square > 0.0 else 0.0
+    # The two flags select one of four possible arcs.
     if n[3] == n[4]:
         root = -root
     # On the unit circle: the centre, and the two points relative to it.
@@ -559,6 +567,7 @@ def _arc(
     if n[4] == 0.0 and sweep > 0.0:
         sweep -= 2.0 * math.pi
     pen.arc(line, (cx, cy), (rx, ry), (c, s), first, sweep)
+    # The exact end point, so that the next segment starts there.
     line[-1] = pen.matrix(x2, y2)
 
 
@@ -591,6 +600,7 @@ def shape(
     def get(name: str, whole: float) -> float:
         return length(values.get(name), whole) or 0.0
 
+    # A basic shape has at most a few corners; curves count their own chords.
     pen.meter.add("vertices", 8)
     if tag == "path":
         text = values.get("d", "")
@@ -623,6 +633,7 @@ def shape(
             length(values.get("rx"), width, None),
             length(values.get("ry"), height, None),
         )
+        # If only one radius is given, the other one is the same.
         rx, ry = (
             own[k] if own[k] is not None and own[k] >= 0.0 else own[1 - k]  # type: ignore[operator]
             for k in range(2)

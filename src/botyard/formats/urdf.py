@@ -46,6 +46,7 @@ def to_urdf(
         prefix, because sensor_msgs/JointState names them on the robot's own topic.
     """
     model = robot_model(spec, profile, footprint)
+    # ElementTree escapes markup in names, but not forbidden characters.
     root = ET.Element("robot", name=_text(name))
     color = " ".join(_number(c / 255.0) for c in rgb(spec.color))
     ET.SubElement(

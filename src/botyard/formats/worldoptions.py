@@ -95,6 +95,7 @@ def refusal(name: str) -> str | None:
         return None
     if name in _KEYS:
         return f'expected the key "{_KEYS[name]}" of the file instead'
+    # The user may have misspelt an allowed option.
     hint = did_you_mean(name, WORLD_OPTIONS)
     return (
         f"a world cannot set this; use the command line or your own --config file{hint}"

@@ -136,8 +136,10 @@ class YamlFile:
         try:
             loader = _Loader(text, meter, error)
             self.root = loader.get_single_node()
+            # Measured before the conversion, so that a hostile file costs no further
+            # memory.
             if self.root is not None:
-                self._measure(self.root)
+                self._count_values(self.root)
             self.data: Any = (
                 None if self.root is None else loader.construct_document(self.root)
             )
@@ -161,7 +163,7 @@ class YamlFile:
                 f"not YAML: {shown(' '.join(str(problem).split()), 200)}", self._path
             ) from None
 
-    def _measure(self, root: Any) -> None:
+    def _count_values(self, root: Any) -> None:
         """Count the values with aliases expanded.
 
         A few lines can expand to billions of values ("billion laughs").
@@ -191,6 +193,7 @@ class YamlFile:
                 total += sum(size(k) + size(v) for k, v in node.value)
                 self._check_keys(node)
 
+            # A shared value counts once per use, although its size is computed once.
             self._meter.check("entities", total, node.start_mark.line + 1)
             sizes[key] = total
             return total
@@ -225,6 +228,7 @@ class YamlFile:
         for step in [*steps, *([key] if key else [])]:
             found = None
             if isinstance(node, yaml.MappingNode):
+                # The last key of a name counts, as in the data.
                 for k, v in node.value:
                     if k.value == str(step):
                         found, line = v, k.start_mark.line + 1

@@ -30,6 +30,7 @@ class ReflectorRule:
 
     max_range: float = parameter(math.inf, unit="m", is_brief=True)
     max_incidence: float = parameter(math.pi, unit="rad", is_brief=True)
+    # Defaults report every reflector unchanged.
     strength: int = parameter(2, is_brief=True)
 
     def __post_init__(self) -> None:

@@ -33,6 +33,7 @@ def rgb(name: str) -> tuple[int, int, int]:
     Case and blanks in the name do not matter. An unknown colour is grey, because world
     files with a misspelt colour must still load.
     """
+    # X11 has two spellings of a name, such as "light green" and "LightGreen".
     key = name.lower().replace(" ", "")
     level = _LEVEL.fullmatch(key)
     # X11 defines gray0 to gray100 in percent of 255.

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 GROUP: Final = "botyard.devices"
 """Entry-point group of plug-ins with devices."""
+# Entry points name the objects without importing their modules, which keeps the start
+# of the program fast.
 BUILT_IN: Final = (
     EntryPoint("battery", "botyard.devices.battery:BATTERY", GROUP),
     EntryPoint("blob_finder", "botyard.devices.blobs:BLOB_FINDER", GROUP),
@@ -104,6 +106,7 @@ class DeviceSpec:
     in the robot's frame.
     """
 
+    # A base class without slots would give each device a dictionary.
     __slots__ = ()
     type: str
 
@@ -121,6 +124,7 @@ class DeviceSpec:
             A value is out of its range.
         """
         check_types(self)
+        # A pose has no declared range, so its numbers are checked here.
         for name in parameters_of(type(self)):
             value = getattr(self, name)
             if isinstance(value, Pose) and not all(map(math.isfinite, value)):
@@ -157,6 +161,8 @@ class DeviceSpec:
         """
         if not isinstance(message, dict) or not isinstance(message.get("type"), str):
             raise ValueError("expected a device")
+        # The type selects the class. It is not an argument of its constructor, so
+        # msgspec must not see it.
         kind = find_device(message["type"]).spec
         return cast(
             DeviceSpec,
@@ -260,6 +266,7 @@ class Device(Generic[S, R]):
                 f'found "{shown(self.name)}"'
             )
 
+        # Columns become keys of JSON objects, so their names must differ.
         columns = [column.name for column in self.fields]
         if (
             not columns
@@ -271,6 +278,8 @@ class Device(Generic[S, R]):
                 f"found {shown(str(columns))}"
             )
 
+        # A layer draws the hit points of beams, so a kind without beams cannot have
+        # one.
         if self.layer is not None and (
             self.beams is None or self.layer not in get_args(Layer)
         ):
@@ -298,6 +307,7 @@ class Device(Generic[S, R]):
     def mounting(self, spec: S) -> Pose:
         """Return the pose of a device of this kind in the robot's frame, m and rad."""
         pose = getattr(spec, "pose", IDENTITY)
+        # Plug-ins may use the name for a parameter of another type.
         return pose if isinstance(pose, Pose) else IDENTITY
 
     @property
@@ -329,6 +339,7 @@ class Device(Generic[S, R]):
         return [dict(zip(names, map(_plain, row), strict=True)) for row in rows]
 
 
+# JSON has no infinity, so a float may be null.
 _JSON: Final = MappingProxyType(
     {float: ["number", "null"], int: "integer", bool: "boolean", str: "string"}
 )
@@ -373,6 +384,7 @@ def register(device: Device[Any, Any]) -> None:
     """
     if not isinstance(device, Device):
         raise ModelError(f"expected a Device, found {type(device).__name__}")
+    # Other parts of botyard rely on its own devices, so no plug-in may replace them.
     if not is_name(device.name) or device.name in {entry.name for entry in BUILT_IN}:
         raise ModelError(
             "device: expected a name that no device of botyard has, "
@@ -399,6 +411,8 @@ PACKAGED: Final[Group[Device[Any, Any]]] = Group(
     name=GROUP,
     noun="device",
     expected="a Device of that name",
+    # Robot files refer to a device by its name, so the entry point must have the same
+    # name.
     fits=lambda name, found: isinstance(found, Device) and found.name == name,
     error=ModelError,
     own=lambda: _BUILT_IN_NAMES,
@@ -417,6 +431,7 @@ def find_device(name: str) -> Device[Any, Any]:
     known = _KNOWN.get(name)
     if known is not None:
         return known
+    # Built-in kinds come first, so that no package can shadow them.
     built_in = next((e for e in BUILT_IN if e.name == name), None)
     device = PACKAGED.find(name) if built_in is None else PACKAGED.load(built_in)
     if device is None:
@@ -424,6 +439,7 @@ def find_device(name: str) -> Device[Any, Any]:
             f'no device "{shown(name)}"{did_you_mean(name, device_names())}'
         )
 
+    # Each import of a kind's module happens once, because it may take long.
     _KNOWN[name] = device
     return device
 
@@ -436,6 +452,7 @@ def built_in_devices() -> list[Device[Any, Any]]:
 @cache
 def standard_device(name: str) -> DeviceSpec:
     """Return the default device of one of the kinds in `STANDARD`."""
+    # Cached, because each robot asks for it.
     return make_spec(name)
 
 

@@ -52,6 +52,8 @@ class Gains:
         Proportional-Derivative Controllers, 2011. `damping`, N·s/m or N·m·s/rad, is the
         passive damping that acts on `mass` in addition.
         """
+        # The velocity u after the step is u = (v + h·F/m) / ease. It is inserted into F
+        # = P·e − (D + h·P)·u, which is then solved for the force F.
         ease = 1.0 + h * damping / mass
         return (self.p * error * ease - (self.d + h * self.p) * velocity) / (
             ease + h * (self.d + h * self.p) / mass
@@ -183,6 +185,8 @@ def area_moments(parts: tuple[Outline, ...]) -> AreaMoments:
     for part in parts:
         a = x = y = p = 0.0
         for (x0, y0), (x1, y1) in zip(part, (*part[1:], part[0]), strict=True):
+            # Shoelace formula: `cross` is twice the signed area of the triangle with
+            # the origin.
             cross = x0 * y1 - x1 * y0
             a += cross / 2.0
             x += (x0 + x1) * cross / 6.0
@@ -202,6 +206,7 @@ def area_moments(parts: tuple[Outline, ...]) -> AreaMoments:
             polar + turn * p,
         )
 
+    # Corners on a line have neither an area nor a centroid.
     if area <= 1e-12:
         raise ModelError(f"expected an outline with an area, found {area:g} m²")
     cx, cy = mx / area, my / area
@@ -224,6 +229,7 @@ def _mean_distance(
         signed = reach = 0.0
         for (x0, y0), (x1, y1) in zip(part, (*part[1:], part[0]), strict=True):
             piece = ((x0 - cx) * (y1 - cy) - (x1 - cx) * (y0 - cy)) / 2.0
+            # Midpoint rule along the edge.
             along = ((k + 0.5) / cuts for k in range(cuts))
             mean = (
                 sum_up(

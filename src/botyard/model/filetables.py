@@ -133,7 +133,7 @@ def checked(
         where,
         f'expected the key "{missing[1]}", found none'
         if missing
-        else _in_words(reason),
+        else _plain_message(reason),
     )
 
 
@@ -152,6 +152,7 @@ def _with_keys(place: str, raw: object, kind: type[Any], strict: bool) -> str:
         for step in steps:
             mapping = mapping[step]
         keys = list(mapping)
+        # Halving finds the entry in few validations, even in a large mapping.
         while len(keys) > 1:
             half = keys[: len(keys) // 2]
             try:
@@ -218,7 +219,7 @@ def _check_numbers(value: object, where: str = "") -> None:
             _check_numbers(getattr(value, name), f"{where}.{key}".lstrip("."))
 
 
-def _in_words(reason: str) -> str:
+def _plain_message(reason: str) -> str:
     """Translate msgspec's message into the terms of files."""
     words = {
         "`array`": "a list",
@@ -282,7 +283,7 @@ class Form(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
 
 
-def _as_it_is(value: Any, _where: str = "") -> Any:
+def _unchanged(value: Any, _where: str = "") -> Any:
     return value
 
 
@@ -322,21 +323,27 @@ def _form(hint: Any, one: Parameter) -> Form:
     """Return the codec for a type."""
     origin, args = get_origin(hint), get_args(hint)
     if one.words is not None:
-        return _by_words(one.words)
+        return _word_form(one.words)
     if origin in (Union, UnionType):
+        # A union of several types has no conversion; msgspec selects the type by the
+        # value.
         (some, *more) = [a for a in args if a is not NoneType]
-        return Form(hint, _as_it_is, _listed) if more else _optional(_form(some, one))
+        return (
+            Form(hint, _unchanged, _listed)
+            if more
+            else _optional_form(_form(some, one))
+        )
 
     if hint is float and one.is_angle:
         return Form(float, lambda v, _: from_deg(v), degrees_of)
     if hint is Pose:
         return Form(Triple, lambda v, _: pose_of(v), triple_of)
     if origin is tuple and args[1:] == (...,):
-        return _many(_form(args[0], one))
+        return _sequence_form(_form(args[0], one))
     if origin is tuple:
-        return _row([_form(a, one.element(i)) for i, a in enumerate(args)])
+        return _row_form([_form(a, one.element(i)) for i, a in enumerate(args)])
     if not is_dataclass(hint):
-        return Form(hint, _as_it_is, _listed)
+        return Form(hint, _unchanged, _listed)
     kind = cast(type[Any], hint)
     # Keyword-only fields mark a table; positional fields are a list of values.
     if all(f.kw_only for f in fields(kind) if f.init):
@@ -346,7 +353,7 @@ def _form(hint: Any, one: Parameter) -> Form:
         )
 
     names = [*parameters_of(kind)]
-    row = _row(
+    row = _row_form(
         [
             _form(h, one.element(i))
             for i, (h, _) in enumerate(parameters_of(kind).values())
@@ -359,7 +366,7 @@ def _form(hint: Any, one: Parameter) -> Form:
     )
 
 
-def _optional(form: Form) -> Form:
+def _optional_form(form: Form) -> Form:
     return Form(
         form.type | None,
         lambda v, where: None if v is None else form.read(v, where),
@@ -368,10 +375,10 @@ def _optional(form: Form) -> Form:
     )
 
 
-def _many(form: Form) -> Form:
+def _sequence_form(form: Form) -> Form:
     kind = _tuple_of([form.type, ...])
-    if form.read is _as_it_is:
-        return Form(kind, _as_it_is, _listed)
+    if form.read is _unchanged:
+        return Form(kind, _unchanged, _listed)
     return Form(
         kind,
         lambda v, where: tuple(form.read(x, f"{where}[{i}]") for i, x in enumerate(v)),
@@ -380,13 +387,14 @@ def _many(form: Form) -> Form:
 
 
 def _tuple_of(kinds: Sequence[Any]) -> Any:
+    # Type checkers do not accept a subscript of computed types.
     return tuple.__class_getitem__(tuple(kinds))
 
 
-def _row(forms: Sequence[Form]) -> Form:
+def _row_form(forms: Sequence[Form]) -> Form:
     kind = _tuple_of([f.type for f in forms])
-    if all(f.read is _as_it_is for f in forms):
-        return Form(kind, _as_it_is, _listed)
+    if all(f.read is _unchanged for f in forms):
+        return Form(kind, _unchanged, _listed)
     return Form(
         kind,
         lambda v, where: tuple(f.read(x, where) for f, x in zip(forms, v, strict=True)),
@@ -394,7 +402,7 @@ def _row(forms: Sequence[Form]) -> Form:
     )
 
 
-def _by_words(words: Mapping[str, Any]) -> Form:
+def _word_form(words: Mapping[str, Any]) -> Form:
     texts = {value: word for word, value in words.items()}
     *some, last = (f'"{w}"' for w in words)
     expected = f"{', '.join(some)} or {last}"
@@ -468,6 +476,8 @@ class FileTable(Generic[S]):
             self._columns.append(column)
             keys[group].setdefault(key, []).append(column)
 
+        # msgspec names the structure in the JSON schema, so the name is part of a
+        # public file.
         name = name or f"{kind.__name__}Table"
         own = keys.pop("", {})
         groups: list[Any] = [
@@ -505,9 +515,10 @@ class FileTable(Generic[S]):
                 found[c.name] = read = c.form.read(
                     value if c.one.index is None else value[c.one.index], at
                 )
+                # Messages use the units of files.
                 unit = c.one.unit.replace("rad", "°")
                 if problem := range_problem(
-                    read, c.one, degrees_of if c.one.is_angle else _as_it_is, unit
+                    read, c.one, degrees_of if c.one.is_angle else _unchanged, unit
                 ):
                     raise TableError(at, problem)
             elif c.one.left_out is not ...:
@@ -542,6 +553,7 @@ class FileTable(Generic[S]):
         table: dict[str, Any] = {}
         for c in self._columns:
             value = getattr(spec, c.name)
+            # TOML has no null, so an absent key stands for None.
             if (c.one.is_brief or value is None) and value == c.default:
                 continue
             value = c.form.write(value)
@@ -552,6 +564,7 @@ class FileTable(Generic[S]):
             if c.one.index is None:
                 into[c.key] = value
             else:
+                # Several fields fill the elements of one list, in any order.
                 into.setdefault(c.key, [0.0] * self._size[c.group, c.key])[
                     c.one.index
                 ] = value
@@ -600,6 +613,7 @@ def _struct(
         kind: Any = (
             _tuple_of([c.form.type for c in listed]) if listed else columns[0].form.type
         )
+        # A key that sets several fields is required if one of them is.
         must = any(c.default is MISSING or c.one.is_required for c in columns)
         rows.append((key, kind) if must else (key, kind | UnsetType, UNSET))
 

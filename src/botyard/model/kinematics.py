@@ -168,6 +168,7 @@ class Kinematics:
 
         The arguments are m/s forward, m/s to the left, and rad/s.
         """
+        # Limits of a body without a drive are defaults, and do not count.
         top = self.limits.max_speed if self.drives else _STANDING
         sideways = top.y if self.moves_sideways else 0.0
         return abs(v) <= top.x and abs(vy) <= sideways and abs(w) <= top.a
@@ -200,6 +201,7 @@ def wheel_speeds(v: N, w: N, half_track: N) -> tuple[N, N]:
 
 
 def _by_kind(has: Callable[[Kinematics], bool]) -> NDArray[np.bool_]:
+    # Array code looks up a property by the number of the drive.
     return np.array([has(Kinematics(kind=kind)) for kind in Drive])
 
 

@@ -79,6 +79,7 @@ PACKAGED: Final[Group[ModuleType]] = Group(
     expected="a module with the file of that model (NAME.toml) in its folder",
     fits=_is_folder_of,
     error=ModelError,
+    # A lambda, so that importing this module does not read the files.
     own=lambda: _robot_texts(),
 )
 """Robot models of installed packages: the modules whose folders contain the files."""
@@ -104,6 +105,7 @@ def _sensor_texts() -> dict[str, str]:
     return _builtin("sensors")
 
 
+# Possessive quantifiers (++) keep the search itself linear.
 _PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _LONG_KEY: Final = re.compile(
     rf"(?<![\w.-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{MAX_KEY_PARTS}}}"
@@ -190,8 +192,10 @@ def _resolve(
             "extends", f"expected the name of a robot model, found {shown(parent)}"
         )
 
+    # A shipped model must not change because the user has a model of its parent's name.
     own = None if built_in else _user_model(parent)
     if own is not None:
+        # A user's model exists only as an object, so it is converted back to a table.
         base = to_table(own)
     else:
         text = _text_of(parent)

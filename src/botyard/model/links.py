@@ -225,13 +225,15 @@ def robot_model(
     ]
     joints: list[Joint] = []
     if footprint:
+        # The root must be the first link.
         links.insert(0, Link(footprint))
         joints.append(Joint(name=f"{BASE}_joint", parent=footprint, child=BASE))
 
     for joint in (*wheel_joints(spec), *gripper_joints(spec)):
-        links.append(Link(joint.child, (_part(spec, joint),)))
+        links.append(Link(joint.child, (_moving_part_shape(spec, joint),)))
         joints.append(joint)
 
+    # A frame of a device may have the name of a link that exists already.
     taken = {link.name for link in links}
     devices = [*zip(names_of(spec.equipment), spec.equipment, strict=True)]
     for (_, device), place in zip(devices, places(devices), strict=True):
@@ -241,7 +243,7 @@ def robot_model(
             # once.
             if name not in taken:
                 taken.add(name)
-                links.append(Link(name, _case(device)))
+                links.append(Link(name, _case_shapes(device)))
                 joints.append(
                     Joint(
                         name=f"{name}_joint",
@@ -254,7 +256,7 @@ def robot_model(
     return RobotModel(tuple(links), tuple(joints))
 
 
-def _part(spec: RobotSpec, joint: Joint) -> Shape:
+def _moving_part_shape(spec: RobotSpec, joint: Joint) -> Shape:
     """Return the shape of a wheel or a paddle.
 
     A paddle lies outside of its joint position, so that closed paddles touch.
@@ -268,11 +270,12 @@ def _part(spec: RobotSpec, joint: Joint) -> Shape:
     return Shape(size, (size[0] / 2.0, joint.axis[1] * size[1] / 2.0, size[2] / 2.0))
 
 
-def _case(device: DeviceSpec) -> tuple[Shape, ...]:
+def _case_shapes(device: DeviceSpec) -> tuple[Shape, ...]:
     """Return the case of a laser; other sensors have no case."""
     size = getattr(device, "size", None)
     if device.type != "laser" or size is None:
         return ()
+    # A model without a case size still gets a visible laser.
     length, width = (max(x, MIN_SIZE_M) if x > 0.0 else CASE_SIZE_M for x in size)
     return (
         Shape(
@@ -291,12 +294,14 @@ def body_shapes(outline: Outline) -> list[Shape]:
     xs, ys = zip(*outline, strict=True)
     cx, cy = (min(xs) + max(xs)) / 2.0, (min(ys) + max(ys)) / 2.0
     radii = [hypot(x - cx, y - cy) for x, y in outline]
+    # Discs are stored as polygons, but a single cylinder is simpler and looks better.
     if len(outline) >= MIN_ROUND_CORNERS and max(radii) - min(
         radii
     ) <= ROUND_TOLERANCE * max(radii):
         return [Shape((max(radii), height), (cx, cy, middle))]
 
     borders = sorted(set(xs))
+    # Outlines with many corners would need as many boxes.
     if len(borders) - 1 > MAX_SLABS:
         borders = [
             min(xs) + (max(xs) - min(xs)) * i / MAX_SLABS for i in range(MAX_SLABS + 1)
@@ -304,7 +309,7 @@ def body_shapes(outline: Outline) -> list[Shape]:
 
     found = []
     for low, high in pairwise(borders):
-        across = _across(outline, (low + high) / 2.0)
+        across = _width_at(outline, (low + high) / 2.0)
         if across is not None:
             size = (
                 max(high - low, MIN_SIZE_M),
@@ -327,7 +332,7 @@ def body_shapes(outline: Outline) -> list[Shape]:
     return found
 
 
-def _across(
+def _width_at(
     outline: Sequence[tuple[float, float]], x: float
 ) -> tuple[float, float] | None:
     """Return the minimum and maximum y of a polygon at x; None outside of it."""

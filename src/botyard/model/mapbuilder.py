@@ -93,9 +93,9 @@ class MapBuilder:
                 f"a polygon needs at least 3 corners, found {len(corners)}"
             )
 
-        return self._around(arguments.array(corners, "corners", 2).tolist())
+        return self._closed_line(arguments.array(corners, "corners", 2).tolist())
 
-    def _around(self, corners: Sequence[Sequence[float]]) -> MapBuilder:
+    def _closed_line(self, corners: Sequence[Sequence[float]]) -> MapBuilder:
         """Draw a closed line around corners that are already validated."""
         return self._line([*corners, corners[0]])
 
@@ -103,7 +103,7 @@ class MapBuilder:
         """Draw a rectangle, a block or the walls of a hall, from its lower left corner."""
         x0, y0 = _numbers(x=x, y=y)
         width, height = _numbers(width=width, height=height)
-        return self._around(
+        return self._closed_line(
             [(x0, y0), (x0 + width, y0), (x0 + width, y0 + height), (x0, y0 + height)]
         )
 
@@ -112,7 +112,7 @@ class MapBuilder:
         x, y = _numbers(x=x, y=y)
         radius = arguments.number(radius, "radius", low=0.0, unit="m")
         corners = arguments.whole(corners, "corners", low=3)
-        return self._around([(x + px, y + py) for px, py in disc(radius, corners)])
+        return self._closed_line([(x + px, y + py) for px, py in disc(radius, corners)])
 
     # -- walls
 
@@ -171,6 +171,7 @@ class MapBuilder:
         )
         hx, hy = -uy * thick / 2, ux * thick / 2
         for a, b in zip(edges[::2], edges[1::2], strict=True):
+            # Two doors may touch; there is no wall between them.
             if b - a < 1e-9:
                 continue
             p = (start[0] + ux * a, start[1] + uy * a)
@@ -178,7 +179,7 @@ class MapBuilder:
             if thick <= 0.0:
                 self._line([p, q])
             else:
-                self._around(
+                self._closed_line(
                     [
                         (p[0] - hx, p[1] - hy),
                         (q[0] - hx, q[1] - hy),
@@ -229,6 +230,8 @@ class MapBuilder:
         corners = ((x, y), (x + width, y), (x + width, y + height), (x, y + height))
         self.wall(corners[0], corners[1], doors=openings.get("south", ()))
         self.wall(corners[1], corners[2], doors=openings.get("east", ()))
+        # The north and west walls also run along the axes, so that distances of doors
+        # count from the left or lower end.
         self.wall(corners[3], corners[2], doors=openings.get("north", ()))
         self.wall(corners[0], corners[3], doors=openings.get("west", ()))
         return self
@@ -256,6 +259,8 @@ class MapBuilder:
             np.vstack([normal[:1], normal]),
             np.vstack([normal, normal[-1:]]),
         )
+        # At a corner, the mitre has the direction of the mean normal. Its length keeps
+        # the distance to both sides.
         mitre = before + after
         # The limit keeps the tip of a sharp corner from extending without bound.
         mitre /= np.maximum(
@@ -325,6 +330,8 @@ class MapBuilder:
         seed = arguments.seed(seed)
         least, greatest = arguments.array([size], "size", 2)[0].tolist()
         clearance = arguments.number(clearance, "clearance", low=0.0, unit="m")
+        # Python hashes a text for the seed, so the numbers are the same on all
+        # machines.
         draw = random.Random(f"{seed} obstacles {self.name}")
         if area is None:
             bounds = self.scene().bounds
@@ -334,6 +341,7 @@ class MapBuilder:
             area = bounds
 
         x0, y0, x1, y1 = arguments.array([area], "area", 4)[0].tolist()
+        # Obstacles of this call are checked as discs, so the walls stay the same.
         walls = np.array(self._segments).reshape(-1, 4)
         for _ in range(count):
             for _ in range(MAX_TRIES):
@@ -353,6 +361,7 @@ class MapBuilder:
                     if y1 - y0 > 2 * radius
                     else math.nan
                 )
+                # NaN marks an obstacle that is larger than the area.
                 if math.isfinite(x + y) and self._is_clear(
                     walls, x, y, radius + clearance
                 ):
@@ -366,7 +375,7 @@ class MapBuilder:
                 disc(radius, 16) if is_round else rectangle(length, width)
             )
             c, s = cosine_sine(th)
-            self._around(
+            self._closed_line(
                 [(x + c * px - s * py, y + s * px + c * py) for px, py in outline]
             )
             self._discs.append((x, y, radius))
@@ -491,6 +500,7 @@ def maze(
     upright = np.ones((rows, columns + 1), np.bool_)
     level = np.ones((rows + 1, columns), np.bool_)
     seen = np.zeros((rows, columns), np.bool_)
+    # An explicit stack, because recursion would exceed Python's limit for large mazes.
     path = [(0, 0)]
     seen[0, 0] = True
     while path:
@@ -513,6 +523,7 @@ def maze(
         seen[nr, nc] = True
         path.append((nr, nc))
 
+    # The border must stay closed, so only inner walls may be removed.
     inner = [
         ("upright", r, c)
         for r in range(rows)
@@ -524,6 +535,7 @@ def maze(
     ]
     for kind, r, c in draw.sample(inner, round(len(inner) * min(max(loops, 0.0), 1.0))):
         (upright if kind == "upright" else level)[r, c] = False
+    # Single lines keep large mazes small.
     b = MapBuilder("maze", thickness=0.0)
     for c in range(columns + 1):
         _runs(
@@ -592,6 +604,7 @@ def warehouse(
     if min(rack_length, rack_depth, aisle, cross_aisle) <= 0.0:
         raise WorldError("warehouse: sizes must be positive")
     draw = random.Random(f"{seed} warehouse")
+    # The apron, 6 m deep, is the free area between the racks and the charging stations.
     pitch, apron = rack_depth + aisle, 6.0
     width = 2 * cross_aisle + (aisles + 1) * rack_depth + aisles * aisle
     height = apron + racks * rack_length + racks * cross_aisle
@@ -608,9 +621,12 @@ def warehouse(
         b.goal(f"Aisle {i + 1}", x, apron + rack_length / 2, math.pi / 2)
 
     for i in range(docks):
+        # Robots face the south wall while they charge.
         b.dock(f"Charger {i + 1}", (i + 0.5) * width / max(docks, 1), 0.6, -math.pi / 2)
     b.home(width / 2, apron / 2)
     for i in range(pallets):
+        # Pallets have the size of a EUR pallet, 1.2 m × 0.8 m, and stand in cross
+        # aisles.
         k = draw.randrange(racks)
         y = apron + (k + 1) * rack_length + (k + 0.5) * cross_aisle
         b.box(
@@ -651,6 +667,7 @@ def office(
         Number of pieces of furniture in each room.
     """
     _at_least(1, rooms=rooms)
+    # At least 0.2 m of wall remain at both sides of a door.
     if not 0.0 < door < width - 0.4 or min(depth, corridor) <= 0.5:
         raise WorldError(
             "office: a door must be narrower than its room by more than 0.4 m; "
@@ -680,6 +697,8 @@ def office(
                 furniture,
                 seed=draw.randrange(2**31),
                 size=(0.4, 1.2),
+                # Furniture may stand closer together than obstacles that robots pass
+                # between.
                 clearance=0.15,
                 area=(
                     i * width + 0.1,
@@ -696,6 +715,7 @@ def hall(
     width: float = 20.0, height: float = 20.0, *, obstacles: int = 20, seed: int = 1
 ) -> Scene:
     """Return one room with blocks and pillars at random places."""
+    # The home at (1, 1) needs free space around it.
     if min(width, height) < 3.0:
         raise WorldError(
             f"hall: expected at least 3 m × 3 m, found {width:g} × {height:g}"

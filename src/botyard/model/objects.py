@@ -18,6 +18,7 @@ from botyard.model.dynamics import Gains
 from botyard.model.obstacles import BoxObject
 
 NAMESPACE: Final = "/ambf/env/"
+# A state is sent more often as soon as a client controls the object.
 LOW, HIGH = 50.0, 1000.0
 """Default rates of a published state, Hz: while idle, and from the first command."""
 
@@ -248,6 +249,7 @@ class Described:
         return Described(
             bodies=(*self.bodies, *other.bodies),
             carried=(*self.carried, *other.carried),
+            # The settings of the later file replace earlier ones of the same name.
             offers={**self.offers, **other.offers},
             joints=(*self.joints, *other.joints),
             sensors=(*self.sensors, *other.sensors),

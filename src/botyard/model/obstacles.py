@@ -104,6 +104,7 @@ def rectangle(length: float, width: float) -> Outline:
 
 def disc(radius: float, corners: int = 24) -> Outline:
     """Return a circle as the regular polygon of the same area, m."""
+    # The radius grows so that the polygon has the area of the circle.
     r = radius * math.sqrt(2.0 * math.pi / corners / sin(2.0 * math.pi / corners))
     turn = 2.0 * math.pi / corners
     return tuple((r * cos(k * turn), r * sin(k * turn)) for k in range(corners))

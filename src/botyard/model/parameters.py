@@ -108,11 +108,13 @@ def parameters_of(kind: type[Any]) -> Mapping[str, tuple[Any, Parameter]]:
 
 @cache
 def _parameters(kind: Any) -> Mapping[str, tuple[Any, Parameter]]:
+    # Annotations are stored as texts. Resolving them is slow, so the result is cached.
     hints = get_type_hints(kind)
     return MappingProxyType(
         {
             f.name: (hints[f.name], f.metadata.get("parameter", Parameter()))
             for f in fields(kind)
+            # The field `type` of devices is fixed, and therefore not a parameter.
             if f.init
         }
     )
@@ -178,7 +180,7 @@ def check_types(spec: Any) -> None:
             what = f"{type(spec).__name__}: {name}"
             hint = parameters_of(type(spec))[name][0]
             raise ArgumentError(
-                f"{what}: expected {_described(hint)}, found {arguments.found(value)}"
+                f"{what}: expected {_type_in_words(hint)}, found {arguments.found(value)}"
             )
 
 
@@ -248,20 +250,20 @@ def _all(checks: Sequence[Check], values: Iterable[Any]) -> bool:
     return all(check(value) for check, value in zip(checks, values, strict=True))
 
 
-def _described(hint: Any, count: str = "a") -> str:
+def _type_in_words(hint: Any, count: str = "a") -> str:
     """Return a declared type in words.
 
     `count` is "a" for the singular; otherwise it is the text before the plural.
     """
     if get_origin(hint) in (Union, UnionType):
         return " or ".join(
-            "None" if one is NoneType else _described(one, count)
+            "None" if one is NoneType else _type_in_words(one, count)
             for one in get_args(hint)
         )
 
     if get_origin(hint) is tuple:
         of = get_args(hint)
-        several = _described(of[0], "" if of[1:] == (...,) else f"{len(of)} ")
+        several = _type_in_words(of[0], "" if of[1:] == (...,) else f"{len(of)} ")
         return (
             f"a tuple of {several}" if count == "a" else f"{count}tuples of {several}"
         )

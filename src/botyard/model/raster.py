@@ -140,7 +140,7 @@ def solids(scene: Walls, seen: Visible) -> list[Solid]:
     Only walls in one of the classes `seen` count. A mark whose walls no longer outline
     cells of its raster, because walls were moved or removed, gives no cells.
     """
-    kept = _noticed(scene, seen)
+    kept = _visible_walls(scene, seen)
     found = []
     for mark in scene.traced:
         if mark.last <= len(scene.segments) and kept[mark.first : mark.last].all():
@@ -165,7 +165,7 @@ def _inside(mark: TracedCells, segments: NDArray[np.float64]) -> Solid | None:
     cells = np.stack(
         [(c * x + s * y) / mark.width, (c * y - s * x) / mark.height], axis=1
     )
-    whole = _whole(cells)
+    whole = _as_integers(cells)
     if whole is None or (whole < 0).any() or (whole > (mark.columns, mark.rows)).any():
         return None
     low, high = whole.min(axis=0), whole.max(axis=0)
@@ -182,7 +182,7 @@ def _inside(mark: TracedCells, segments: NDArray[np.float64]) -> Solid | None:
     return Solid(mark, _filled(ends[upright], rows, columns), int(low[1]), int(low[0]))
 
 
-def _whole(cells: NDArray[np.float64]) -> NDArray[np.int64] | None:
+def _as_integers(cells: NDArray[np.float64]) -> NDArray[np.int64] | None:
     """Return coordinates as whole numbers; None if they are not on the lattice."""
     whole = np.rint(cells)
     # Rounding errors grow with the coordinates, so the tolerance does so as well.
@@ -269,12 +269,12 @@ def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster
         )
 
     solid = np.zeros((rows, columns), np.bool_)
-    drawn = _noticed(scene, DRAWN)
+    drawn = _visible_walls(scene, DRAWN)
     for part in parts:
         mark_solid(solid, part, (x0, y0), resolution)
         walls = scene.segments[part.mark.first : part.mark.last].reshape(-1, 2)
         # If no wall crosses a cell, the solid cells are exact without their outline.
-        if not len(walls) or _whole((walls - (x0, y0)) / resolution) is not None:
+        if not len(walls) or _as_integers((walls - (x0, y0)) / resolution) is not None:
             drawn[part.mark.first : part.mark.last] = False
 
     _draw(solid, scene.segments[drawn], (x0, y0), resolution)
@@ -302,15 +302,17 @@ def _anchor(
         low = corners.min(axis=0)
         several = np.array([mark.width, mark.height]) / resolution
         if (
-            _whole((corners - low) / resolution) is not None
-            and _whole(several) is not None
+            _as_integers((corners - low) / resolution) is not None
+            and _as_integers(several) is not None
+            # A much coarser resolution would round to zero cells, which is a whole
+            # number as well.
             and several.min() > 0.5
         ):
             return float(low[0]), float(low[1])
 
     if len(scene.points) and scene.resolution == resolution:
         low = scene.points.min(axis=0)
-        if _whole((scene.points - low) / resolution) is not None:
+        if _as_integers((scene.points - low) / resolution) is not None:
             return float(low[0]), float(low[1])
 
     return None
@@ -394,7 +396,7 @@ def mark_points(
     _mark_rectangles(cells, first[some], last[some])
 
 
-def _noticed(scene: Walls, seen: Visible) -> NDArray[np.bool_]:
+def _visible_walls(scene: Walls, seen: Visible) -> NDArray[np.bool_]:
     """Return which walls are visible to one of the classes `seen`."""
     keep = np.ones(len(scene.segments), np.bool_)
     for wall in scene.special_walls:
@@ -473,6 +475,7 @@ def _mark_rectangles(
         np.add.at(change, (y[:, 1], x[:, 0]), sign)
 
     np.cumsum(np.cumsum(change, axis=0, out=change), axis=1, out=change)
+    # Rectangles may overlap, so the sum can exceed 1.
     solid |= change[:rows, :columns] > 0
 
 

@@ -51,6 +51,7 @@ class LaserScan:
 
     def __repr__(self) -> str:
         n = len(self.ranges)
+        # The format option "z" prints 0.0 instead of −0.0.
         low, high = math.degrees(self.angle_min), math.degrees(self.angle_max)
         nearest = ""
         if n:

@@ -369,6 +369,7 @@ class RobotSpec:
     gyro: bool = False
     dynamics: DynamicsSpec | None = None
 
+    # States of older versions lack the fields that were added later.
     __setstate__ = set_fields
 
     def __post_init__(self) -> None:
@@ -387,12 +388,14 @@ class RobotSpec:
                 f"found {self.wheel_ratio:g}"
             )
 
+        # UMBmark's model of unequal wheels needs two wheels on one axle.
         if self.wheel_ratio != 1.0 and not self.kinematics.has_two_wheels:
             raise ModelError(
                 f"robot {self.name}: odometry.wheel_ratio needs two "
                 "driven wheels (drive diff)"
             )
 
+        # Clients turn by the conversion factor, so it must follow the track.
         if self.track is not None:
             if not MIN_TRACK <= self.track <= MAX_TRACK:
                 raise ModelError(
@@ -425,6 +428,7 @@ class RobotSpec:
                     f"robot {self.name}: outline must hold finite numbers, found {part}"
                 )
 
+            # A body at a single point could not collide.
             if len(set(map(tuple, part))) < 2:
                 raise ModelError(
                     f"robot {self.name}: outline needs different corners, found "
@@ -434,6 +438,7 @@ class RobotSpec:
     @property
     def kinematics(self) -> Kinematics:
         """Kinematics of the robot."""
+        # The factor is the inverse of half the track in mm (pioneer-protocol §16).
         track, factor = self.track, self.pioneer.diff_conv
         if track is None:
             track = 2.0 * from_mm(1.0 / factor) if factor > 0.0 else DEFAULT_TRACK
@@ -479,6 +484,7 @@ class RobotSpec:
         These are the devices with their own field, such as `lasers`, the standard
         devices, and `devices`.
         """
+        # The order is fixed, because it numbers several devices of a kind.
         own = {d.type for d in self.devices}
         carried = (device for kind in CARRIED for device in self._carried(kind))
         return (
@@ -523,6 +529,7 @@ class RobotSpec:
         return robot_png(self)
 
 
+# Pictures belong to a higher layer, which fills in this function.
 @extension("robot_png")
 def robot_png(spec: RobotSpec) -> bytes:
     """Return a picture of a robot's model as a PNG file."""

@@ -445,6 +445,7 @@ class RobotPort(Protocol):
         """Number of times that a command or a user placed the robot."""
         ...
 
+    # -- the session
     def claim(self) -> None:
         """Register the session as a source of the robot's commands."""
         ...
@@ -456,6 +457,7 @@ class RobotPort(Protocol):
         """
         ...
 
+    # -- commands, which take effect in the next step
     def drive(
         self, v: float | None = None, w: float | None = None, vy: float | None = None
     ) -> None:
@@ -539,6 +541,7 @@ class RobotPort(Protocol):
         """
         ...
 
+    # -- readings, which come from the last snapshot
     def state(self) -> RobotState:
         """Return the state of the robot after the last step."""
         ...
@@ -580,6 +583,7 @@ class RobotPort(Protocol):
         """Return bits of devices in the standard information packet, by field."""
         ...
 
+    # -- changes of the robot from outside
     def set_ghost(self, on: bool) -> None:
         """Queue making the robot invisible and free of collisions, or normal again."""
         ...
@@ -621,6 +625,7 @@ class RobotPort(Protocol):
         ...
 
     @property
+    # -- lasers
     def n_lasers(self) -> int:
         """Number of lasers."""
         ...

@@ -60,6 +60,7 @@ class Place:
         ModelError
             The pattern has unknown fields.
         """
+        # Names without a field are numbered by their tail.
         if "{" not in pattern:
             return pattern + self.tail
         try:
@@ -69,6 +70,7 @@ class Place:
                 others=f"_{self.index}" if self.index else "",
                 several=f"_{self.index}" if self.count > 1 else "",
             )
+        # Patterns of plug-ins may contain any format syntax.
         except (LookupError, ValueError, AttributeError) as error:
             raise ModelError(
                 "ros: expected a name with {number}, {type}, {others} or {several}, "
@@ -113,6 +115,7 @@ class Rays(NamedTuple):
 
     def points(self, ranges: NDArray[np.float64]) -> NDArray[np.float32]:
         """Return the end points (k, 3), m, of ranges (n,), m, in the robot's frame."""
+        # ROS points are 32-bit floats; computing with them halves the memory.
         ends: NDArray[np.float32] = ranges.astype(np.float32)[:, None] * self.directions
         ends += self.origins
         return ends[ranges < self.farthest]
@@ -164,6 +167,7 @@ def without_near(ranges: NDArray[np.float32], range_min: float) -> NDArray[np.fl
     See REP-117. A minimum of 0 m belongs to a laser that measures from its origin.
     """
     return (
+        # Ranges are 32-bit floats, so the limit is rounded in the same way first.
         np.where(ranges <= np.float32(range_min), np.float32(-np.inf), ranges)
         if range_min > 0.0
         else ranges
@@ -200,6 +204,7 @@ def point_cloud2(points: NDArray[np.float32]) -> dict[str, Any]:
         ],
         "point_step": 12,
         "row_step": 12 * count,
+        # The field is_bigendian keeps its default, false, so floats are little-endian.
         "data": np.ascontiguousarray(points, "<f4").reshape(-1).view(np.uint8),
         "is_dense": True,
     }
@@ -270,6 +275,7 @@ class RosMessage(Generic[S, R]):
         ModelError
             A pattern or the message type is invalid.
         """
+        # An invalid pattern fails here, and not when the first client subscribes.
         for pattern in (self.topic, self.frame or ""):
             Place().named(pattern)
         expected = (SCAN,) if isinstance(self.beams, ScanArrays) else CLOUDS

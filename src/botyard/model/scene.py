@@ -120,6 +120,7 @@ def _empty(columns: int) -> Float2D:
     return np.zeros((0, columns))
 
 
+# Comparing arrays gives arrays, so scenes have no generated equality.
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Scene:
     """Static description of a world: everything except the robots.
@@ -185,7 +186,10 @@ class Scene:
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "segments", arguments.array(self.segments, "segments", 4)
+            # The class is frozen, so converted arrays can only be set in this way.
+            self,
+            "segments",
+            arguments.array(self.segments, "segments", 4),
         )
         object.__setattr__(self, "points", arguments.array(self.points, "points", 2))
         check_types(self)
@@ -269,6 +273,8 @@ class Scene:
         corner = arguments.place(origin, "origin")
         arguments.instance(name, "name", str)
         segments, traced = trace(cells, resolution, corner)
+        # Free cells at the border also belong to the map, so the whole raster is
+        # checked.
         check_extent(traced[0].corners, "solid")
         return cls(name=name, segments=segments, traced=traced, resolution=resolution)
 
@@ -334,9 +340,11 @@ class Scene:
 
         if len(self.points):
             lows.append(self.points.min(axis=0))
+            # A point is the lower left corner of its square.
             highs.append(self.points.max(axis=0) + self.resolution)
 
         for box in self.boxes:
+            # A box may have any heading, so the circle around it counts.
             reach = np.array([box.radius, box.radius])
             centre = np.array([box.pose.x, box.pose.y])
             lows.append(centre - reach)
@@ -362,6 +370,7 @@ class Scene:
         return scene_png(self)
 
 
+# Pictures belong to a higher layer, which fills in this function.
 @extension("scene_png")
 def scene_png(scene: Scene) -> bytes:
     """Return a picture of a scene as a PNG file."""
@@ -379,6 +388,7 @@ def in_polygon(corners: tuple[tuple[float, float], ...], x: float, y: float) -> 
         if (y1 > y) != (y2 > y) and x < x1 + (y - y1) * (x2 - x1) / (y2 - y1):
             inside = not inside
 
+    # A coordinate that is not finite lies inside of no polygon.
     return inside and len(corners) > 2 and math.isfinite(x + y)
 
 

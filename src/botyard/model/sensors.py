@@ -166,6 +166,7 @@ class LaserSpec(DeviceSpec):
     jitter: float = parameter(0.0, unit="s", is_brief=True)
     missing: float = parameter(0.0, is_brief=True)
 
+    # States of older versions lack the fields that were added later.
     __setstate__ = set_fields
 
     def __post_init__(self) -> None:
@@ -195,6 +196,7 @@ class LaserSpec(DeviceSpec):
         check_rate(f"laser {self.type_name}", self.measurement_rate, "measurement_rate")
         check_latency(f"laser {self.type_name}", self.latency, self.jitter)
         _check_missing(f"laser {self.type_name}", self.missing)
+        # The proportional part is a fraction of the range, so it is at most 1.
         for name, most in (("range_deviation", MAX_DEVIATION_M), ("range_share", 1.0)):
             if not 0.0 <= getattr(self, name) <= most:
                 raise ModelError(
@@ -283,6 +285,7 @@ class SonarSpec(DeviceSpec):
     def __post_init__(self) -> None:
         DeviceSpec.__post_init__(self)
         check_name(self.type_name, "sonar model", ModelError)
+        # A robot without sonar has no ring at all.
         if not self.transducers:
             raise ModelError(
                 f"sonar {self.type_name}: at least one transducer is needed, found none"
@@ -306,6 +309,7 @@ class SonarSpec(DeviceSpec):
         _check_missing(f"sonar {self.type_name}", self.missing)
         for i, t in enumerate(self.transducers):
             low, high = self.limits_of(t)
+            # Clients get one pair of limits for the whole ring.
             if t.connected and not self.range_min <= low < high <= self.range_max:
                 raise ModelError(
                     f"sonar {self.type_name}: transducer {i}: range must be "
@@ -334,6 +338,7 @@ class SonarSpec(DeviceSpec):
         if transducer.fov is None or not self.fov:
             return self.rays
         return min(
+            # The spacing of the ring's rays is kept, so a wider cone has more rays.
             MAX_SONAR_RAYS,
             max(1, round(transducer.fov / self.fov * (self.rays - 1)) + 1),
         )

@@ -82,7 +82,7 @@ with the state format (`botyard.engine.state.VERSION`).
 _PLAIN: Final = frozenset({bool, int, float, str, bytes, type(None), np.ndarray})
 
 
-class _Shape(NamedTuple):
+class _DigestFields(NamedTuple):
     """Fields of a class that a digest covers.
 
     The first fields always count. Later fields come with the digested form of their
@@ -94,13 +94,13 @@ class _Shape(NamedTuple):
 
 
 @cache
-def _shape(kind: type[Any]) -> _Shape:
+def _digest_fields(kind: type[Any]) -> _DigestFields:
     here = {one.name: one for one in fields(kind)}
     first = FIRST.get(kind.__name__, tuple(here))
     later = tuple(
         (name, _default(here[name])) for name in sorted(here.keys() - set(first))
     )
-    return _Shape(tuple(name for name in first if name in here), later)
+    return _DigestFields(tuple(name for name in first if name in here), later)
 
 
 def _default(field: Field[Any]) -> Any:
@@ -118,7 +118,7 @@ def digested(value: Any) -> Any:
     if kind is tuple or kind is list:
         return [digested(one) for one in value]
     if is_dataclass(kind):
-        first, later = _shape(kind)
+        first, later = _digest_fields(kind)
         found = {name: digested(getattr(value, name)) for name in first}
         for name, default in later:
             if not _is_same(one := digested(getattr(value, name)), default):

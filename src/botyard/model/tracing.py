@@ -230,6 +230,7 @@ def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
     on_lattice = code == values[common]
     origin = points[index[common]]
     lattice = np.rint((points[on_lattice] - origin) / resolution).astype(np.int64)
+    # Keys of squares must not be negative.
     low = lattice.min(axis=0)
     i, j = (lattice - low).T
     upright = _edges(i, j)

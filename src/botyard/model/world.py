@@ -91,6 +91,7 @@ class Settings:
 
     seed: int | None = parameter(None, low=MIN_SEED, high=MAX_SEED)
     step: float | None = parameter(None, unit="s", low=1e-6, high=60.0)
+    # Bounds are the same as for the options of the command line.
     speed: float | None = parameter(None, low=0.0, high=1000.0)
     duration: float | None = parameter(None, unit="s", low=1e-6, high=1e9)
     paused: bool = parameter(False, is_brief=True)
@@ -101,6 +102,7 @@ class Settings:
     threads: int | None = parameter(None, low=1, high=256)
 
 
+# A world contains arrays, which have no plain equality.
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class World:
     """Contents of a world file or a scenario; a map file gives a world without robots.
