@@ -638,8 +638,8 @@ def test_uses_of_blocks_are_counted_through_all_levels() -> None:
     def counted(**most: int) -> None:
         dxf_format._count_blocks(document, Meter(Budget(**most), "a.dxf"))
 
-    lines = dxf_format.COPY_COST + dxf_format._parts_of(desk[0])
-    inserts = [dxf_format.COPY_COST + dxf_format._parts_of(one) for one in office]
+    lines = dxf_format.COPY_COST + dxf_format._copy_cost(desk[0])
+    inserts = [dxf_format.COPY_COST + dxf_format._copy_cost(one) for one in office]
     things = 3 + 3 * (1 + sum(inserts) + 7 * (1 + 2 * lines))  # a use counts one, too
     counted(references=24, entities=things, nesting=3)
     for limit, found in (("references", 24), ("entities", things), ("nesting", 3)):

@@ -366,7 +366,9 @@ def test_rules_for_bright_surfaces(
         math.degrees(default.max_incidence) if angle is None else angle
     )
     assert found.strength == strength
-    assert any("of an unknown kind" in note for note in library.notes.texts) is (expected is None)
+    assert any("of an unknown kind" in note for note in library.notes.texts) is (
+        expected is None
+    )
 
 
 @pytest.mark.parametrize(

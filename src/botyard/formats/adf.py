@@ -763,9 +763,9 @@ class _Reader:
         rays = [ray for ray in array if ray is not None]
         if len(rays) < len(array):
             self._note(table, f"{len(array) - len(rays)} vertical rays are ignored")
-        way = table.table("parametric")
-        if way is not None:
-            rays += self._fan(way)
+        fan = table.table("parametric")
+        if fan is not None:
+            rays += self._fan(fan)
         # Counted before the rays are stored: a parametric sensor can request any
         # number.
         self._meter.add("beams", len(rays))
@@ -795,22 +795,22 @@ class _Reader:
             return None
         return Pose(x, y, atan2(dy, dx))
 
-    def _fan(self, way: _Table) -> list[Pose]:
+    def _fan(self, fan: _Table) -> list[Pose]:
         """Return the rays of a parametric sensor.
 
         They are spread over the horizontal angle and start at the start offset.
         """
         count = (
-            int(way.number("resolution", 0.0, 1, 100_000)) if "resolution" in way else 0
+            int(fan.number("resolution", 0.0, 1, 100_000)) if "resolution" in fan else 0
         )
         if count < 1:
-            raise way.fail("resolution", "expected the number of rays")
+            raise fan.fail("resolution", "expected the number of rays")
         angle, start = (
-            way.number("horizontal angle", 0.0, 0.0, 2.0 * math.pi),
-            way.number("start offset", 0.0),
+            fan.number("horizontal angle", 0.0, 0.0, 2.0 * math.pi),
+            fan.number("start offset", 0.0),
         )
-        if way.number("vertical angle", 0.0):
-            self._note(way, "the vertical angle is ignored")
+        if fan.number("vertical angle", 0.0):
+            self._note(fan, "the vertical angle is ignored")
         angles = (
             [-angle / 2.0 + angle * k / (count - 1) for k in range(count)]
             if count > 1

@@ -328,7 +328,8 @@ def to_world(
 
     if lost:
         options.warn(
-            f"{source.name}: {lost} lines are left out: their corners are no finite numbers"
+            f"{source.name}: {lost} lines are ignored: their corners are not "
+            "finite numbers"
         )
 
     if not segments:

@@ -602,7 +602,7 @@ def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:
 def _looks_like_a_map(path: Path) -> bool:
     """Return whether to list a file as a map.
 
-    The content of YAML files is checked, because many are no maps.
+    The content of YAML files is checked, because many are not maps.
     """
     suffix = path.suffix.lower()
     if suffix in _YAML:

@@ -70,8 +70,7 @@ def parse(
     Raises
     ------
     MapError
-        There is no wall, or ``position`` has no three numbers; the error names the
-        line.
+        There is no wall, or ``position`` lacks three numbers; the error names the line.
     """
     world = SaphiraWorld()
     home = None

@@ -319,8 +319,8 @@ class _Parser:
         base = self._take("word", "the type that it is based on")
         body = self._entity(base, 0)
         if name.text in self._world.definitions:
-            # As in Stage, the first definition wins; users override stock models that
-            # way.
+            # As in Stage, the first definition wins, so that users can override stock
+            # models.
             self._world.shadowed.append((name.text, str(self._path), name.line))
         else:
             self._world.definitions[name.text] = body

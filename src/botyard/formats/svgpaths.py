@@ -61,7 +61,7 @@ def length(text: str | None, whole: float, usual: float | None = 0.0) -> float |
     The result is `usual` if there is no length, or if it is not understood (``auto``,
     ``calc``).
     """
-    # A longer text is no length, but could cost much time.
+    # A longer text is not a length, but could cost much time.
     match = _LENGTH.match(text) if text is not None and len(text) < 1000 else None
     if match is None:
         return usual

@@ -201,6 +201,7 @@ class Command(Generic[S]):
         ModelError
             The name is not an ASCII identifier.
         """
+        # The name becomes part of a ROS topic.
         if not self.name.isidentifier() or not self.name.isascii():
             raise ModelError(
                 "command: expected a name of letters, digits and _, "

@@ -260,6 +260,7 @@ class Device(Generic[S, R]):
 
     def __post_init__(self) -> None:
         """Validate the name, the columns and the layer."""
+        # The name is also an attribute, as in ``spec.gps``.
         if not is_name(self.name) or not self.name.isidentifier():
             raise ModelError(
                 "device: expected a name of letters, digits and _, "

@@ -68,6 +68,7 @@ def _robot_texts() -> dict[str, str]:
 def _is_folder_of(name: str, found: object) -> bool:
     return (
         isinstance(found, ModuleType)
+        # The name becomes part of a path.
         and is_name(name)
         and resources.files(found).joinpath(f"{name}.toml").is_file()
     )

@@ -165,6 +165,7 @@ def wheel_joints(spec: RobotSpec) -> tuple[Joint, Joint]:
             parent=BASE,
             child=f"{side}_wheel",
             pose=Pose(0.0, y),
+            # The frame of the body is on the floor, so the axle is one radius above it.
             z=spec.wheel_radius,
             axis=(0.0, 1.0, 0.0),
         )

@@ -350,6 +350,7 @@ class MapBuilder:
                     draw.uniform(least, greatest),
                 )
                 th, is_round = draw.uniform(0.0, math.pi), draw.random() < 0.3
+                # A block may have any heading, so half of its diagonal counts.
                 radius = length / 2 if is_round else hypot(length, width) / 2
                 x = (
                     draw.uniform(x0 + radius, x1 - radius)
@@ -403,6 +404,7 @@ class MapBuilder:
             walls[:, 2] - walls[:, 0],
             walls[:, 3] - walls[:, 1],
         )
+        # Nearest point of each wall to the centre of the circle.
         share = np.clip(
             -(ax * dx + ay * dy) / np.maximum(dx * dx + dy * dy, 1e-12), 0.0, 1.0
         )
@@ -533,6 +535,7 @@ def maze(
     inner += [
         ("level", r, c) for r in range(1, rows) for c in range(columns) if level[r, c]
     ]
+    # Sampling without replacement removes exactly the requested share.
     for kind, r, c in draw.sample(inner, round(len(inner) * min(max(loops, 0.0), 1.0))):
         (upright if kind == "upright" else level)[r, c] = False
     # Single lines keep large mazes small.

@@ -232,6 +232,7 @@ def _check(hint: Any) -> Check | None:
             isinstance(value, tuple) and len(value) == len(each) and _all(each, value)
         )
 
+    # Arrays and mappings have parametrised types, whose contents are not checked.
     if origin is not None or not isinstance(hint, type):
         return None
     # Named tuples, such as poses, declare the types of their fields.

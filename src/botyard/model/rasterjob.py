@@ -46,6 +46,7 @@ class RasterAnswer:
         ValueError
             The number of cells does not match the rows and columns.
         """
+        # Every byte other than 0 is solid, because the sender is another process.
         solid = (
             np.frombuffer(self.cells, np.uint8).reshape(self.rows, self.columns) != 0
         )

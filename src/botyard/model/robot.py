@@ -375,6 +375,7 @@ class RobotSpec:
     def __post_init__(self) -> None:
         check_types(self)
         check_name(self.name, "robot model", ModelError)
+        # Files check the word on reading; programs can pass any text.
         if self.ramps not in (EULER_RAMPS, EXACT_RAMPS):
             raise ModelError(
                 f"robot {self.name}: ramps must be {EULER_RAMPS} or "

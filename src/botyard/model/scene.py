@@ -185,8 +185,8 @@ class Scene:
     georeference: GeoReference | None = None
 
     def __post_init__(self) -> None:
+        # The class is frozen, so only this call can set the converted arrays.
         object.__setattr__(
-            # The class is frozen, so converted arrays can only be set in this way.
             self,
             "segments",
             arguments.array(self.segments, "segments", 4),
@@ -255,6 +255,7 @@ class Scene:
                 f"{arguments.found(solid)}"
             ) from None
 
+        # Numbers are refused, because only the user knows the threshold of solid cells.
         if cells.ndim != 2 or cells.dtype != np.bool_:
             # An image of grey values is the likely mistake.
             hint = (

@@ -113,6 +113,7 @@ def _default(field: Field[Any]) -> Any:
 def digested(value: Any) -> Any:
     """Return the digested content of a description as lists, mappings and values."""
     kind = type(value)
+    # Most values are plain, so they are tested first.
     if kind in _PLAIN:
         return value
     if kind is tuple or kind is list:
