@@ -139,9 +139,10 @@ class AddRobot(Operation[Future[AddedRobots]]):
         grounds = control.part(control.grounds, NO_GROUNDS)
         spec = grounds.equip(library_model(self.model))
         if _is_movable(spec):
-            # Raise errors of the name now; they would otherwise come after the
-            # compilation.
+            # Nothing has to be compiled, so the robot is added before this call returns.
             return resolved(self._add(control, caller, spec))
+        # Raise errors of the name now; they would otherwise come after the
+        # compilation.
         self._free_name(control.sim)
 
         def work() -> Generator[Future[None] | None, None, AddedRobots]:
@@ -373,6 +374,7 @@ class Remove(Operation[None]):
             control.part(control.grounds, "nothing can be removed"),
         )
         boxes = frozenset(sim.box_names)
+        # A name that occurs twice is removed once.
         names = list(dict.fromkeys(self.names))
         there = [n for n in names if n in sim.robots or n in boxes]
         if there:
@@ -382,6 +384,8 @@ class Remove(Operation[None]):
                 control.spawned.pop(gone, None)
                 control.of_world.discard(gone)
 
+        # The error comes after the removal, so that one wrong name does not block the
+        # others.
         missing = next(
             (
                 n
@@ -422,6 +426,7 @@ class Place(Operation[None]):
         sim = control.sim
 
         def put(which: str, pose: Pose) -> None:
+            # A robot that was added in this step is not in the snapshot yet.
             if which not in sim.snapshot.rows and which not in sim.fleet.rows:
                 raise control.unknown(which)
             if not caller.ignores_crowd_limit:
@@ -521,6 +526,7 @@ class Reset(Operation[None]):
                 for n, source in control.spawned.items()
                 if source == caller.source and n in sim.robots
             ]
+            # Removed robots are dropped as well, so that the table cannot grow.
             control.spawned = {
                 n: source
                 for n, source in control.spawned.items()
@@ -619,12 +625,17 @@ def _in_portions(
                 failed = error
                 break
 
+            # Register each batch at once: a `Reset` between batches must find its
+            # robots.
             control.spawned.update((r.name, caller.source) for r in some)
             robots += some
             yield None
 
         result = register_added(
-            control, caller, [r for r in robots if control.sim.robots.get(r.name) is r]
+            # Robots that were removed meanwhile get no ports.
+            control,
+            caller,
+            [r for r in robots if control.sim.robots.get(r.name) is r],
         )
         yield result.served
         if failed is not None:

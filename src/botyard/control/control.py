@@ -96,11 +96,14 @@ class Control(Site):
         ):
             return RECORDED
 
+        # Driving is allowed in a read-only world.
         if self.read_only and not caller.is_user and level > Level.DRIVE:
             return (
                 READ_ONLY if caller.level > Level.WATCH else f"{caller} may only watch"
             )
 
+        # --allow-client-exit raises the rights of callers that may change the world,
+        # not of viewers.
         if caller.level >= level or (
             level is Level.OWN and self.allow_exit and caller.level >= Level.CHANGE
         ):
@@ -148,6 +151,7 @@ class Control(Site):
             names.
         """
         self.check(caller, type(operation))
+        # The journal names the caller for all commands that the operation submits.
         with acting(caller.source), self._undoing.watch(self, caller, operation):
             result = operation.perform(self, caller)
         if operation.settles and caller.settles:
@@ -164,6 +168,7 @@ class Control(Site):
     def _done_later(
         self, caller: Caller, operation: Operation[Any], future: Future[Any]
     ) -> None:
+        # A failed operation changed nothing, so it has no audit line.
         if not future.cancelled() and future.exception() is None:
             if operation.settles:
                 self.settle()
@@ -173,10 +178,12 @@ class Control(Site):
         """Write the audit line, and notify the listeners."""
         self._undoing.done(self, caller, operation, result)
         if operation.writes:
+            # A file that is written again moves to the end of the list.
             self.files = (*(path for path in self.files if path != result), result)[
                 -MAX_FILES:
             ]
 
+        # A caller's own log already names the caller.
         if caller.log is not None:
             caller.log.log(operation.audit, "%s", operation.summary(result))
         elif log.isEnabledFor(operation.audit):

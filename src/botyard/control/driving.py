@@ -75,10 +75,12 @@ class Drive(Operation[None]):
         robot = control.robot(self.robot)
         driver = control.driven[self.robot][0] if self.robot in control.driven else None
         if not self.on:
+            # Another client must not end the drive of this driver.
             if driver is not None and driver.key == caller.key:
                 stop_manual_drive(control, self.robot)
             return
 
+        # Refuse instead of ignoring velocities, so that the driver learns the reason.
         why = robot.motors_inhibited or (
             "enable them first" if robot.is_kept_off else ""
         )
@@ -93,6 +95,7 @@ class Drive(Operation[None]):
         # meanwhile.
         robot.claim(caller.source)
         if driver is None or driver.key != caller.key:
+            # A new driver also releases its own hold, which would block the drive.
             hold(control, self.robot, False, caller)
         robot.take_over(caller.source)
         control.driven[self.robot] = caller, control.wall() + self.timeout
@@ -118,6 +121,7 @@ def client_left(control: Site, key: Hashable) -> None:
     for body, source in [
         held for held, clients in control.held.items() if key in clients
     ]:
+        # A body that was removed meanwhile has no hold to release.
         if body in control.sim.engine.rows:
             hold(control, body, False, Caller(source, key=key))
         else:

@@ -76,10 +76,12 @@ class ErrorBarrier:
         if self._end is not None:
             self.is_broken = True
             self._tell("%s: internal error, it is closed", self._what)
+            # Closing a client whose code is broken may raise again.
             call_all_suppressing(self._end)
             return
 
         now = time.monotonic()
+        # The first error has its traceback.
         if not self._next:
             self._tell("%s: internal error", self._what)
         elif now < self._next:

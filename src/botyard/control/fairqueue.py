@@ -53,6 +53,8 @@ class FairQueue(Generic[T]):
         if len(self._running) >= self._max_running:
             return None
         for source, queue in self._waiting.items():
+            # One job per source, so that a source with many jobs cannot use all
+            # workers.
             if source not in self._running and queue:
                 self._running.add(source)
                 job = queue.popleft()

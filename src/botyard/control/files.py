@@ -39,12 +39,15 @@ class ReadFile(Operation[Path]):
         WorldError
             No such file was written, or it no longer exists.
         """
+        # Compare with known paths and open no path of a client, so that no other file
+        # is exposed.
         path = next((path for path in control.files if str(path) == self.file), None)
         if path is None:
             raise WorldError(
                 f"{shown(self.file, 200)}: expected a file that this run has written"
             )
 
+        # The file may have been replaced by a link to another file.
         if path.is_symlink() or not path.is_file():
             raise WorldError(f"{shown(str(path), 200)}: the file no longer exists")
         return path

@@ -53,6 +53,7 @@ class Branch(Operation[Moment]):
             raise NotNowError(NO_HISTORY)
         moment = sim.history.go_on_from(self.time)
         went_elsewhere(control)
+        # Steps after that moment belong to a run that is left.
         if control.undoing is not None:
             control.undoing.clear()
         return moment

@@ -20,6 +20,7 @@ def promise() -> Future[Any]:
     A caller may stop waiting for it, but cannot cancel it.
     """
     future: Future[Any] = Future()
+    # A running future cannot be cancelled.
     future.set_running_or_notify_cancel()
     return future
 

@@ -82,6 +82,7 @@ class LoadWorld(Operation[Future[bool]]):
 
         def before(world: World) -> None:
             _unload(control, caller)
+            # Robots that already exist belong to the command line and stay.
             control.of_world = {
                 robot.name for robot in world.robots
             } - control.sim.robots.keys()
@@ -95,6 +96,7 @@ class LoadWorld(Operation[Future[bool]]):
 
         def over(done: Future[bool]) -> bool:
             control.loading -= 1
+            # Raises the error of a failed load, so that the simulation is not stopped.
             loaded = done.result()
             Stop().perform(control, caller)
             control.settle()
@@ -135,6 +137,7 @@ class UnloadWorld(Operation[None]):
         _stand_still(control)
         _unload(control, caller)
         maps.clear()
+        # Identity of the scene shows later whether another map was loaded.
         control.unloaded = control.sim.scene
 
 

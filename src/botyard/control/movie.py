@@ -24,6 +24,8 @@ TIMES: Final = (0.0, 1e12)
 """Range of simulated time, s."""
 SPEEDS: Final = (0.01, 1000.0)
 """Range of a movie's speed (simulated per shown time)."""
+# GIF cannot show more than 50 frames/s: its delays are multiples of 10 ms, and viewers
+# slow down delays of 10 ms.
 MAX_FPS: Final = 50.0
 WIDTHS: Final = (64, 1920)
 """Range of a movie's width, pixels."""

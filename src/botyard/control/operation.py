@@ -75,6 +75,7 @@ class Operation(Generic[T_co]):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        # Private base classes of operations are not in the table.
         if not cls.__name__.startswith("_"):
             # `python -OO` removes docstrings.
             if not cls.__doc__ and sys.flags.optimize < 2:
@@ -88,6 +89,7 @@ class Operation(Generic[T_co]):
             given = getattr(self, name)
             value = check(given, name)
             if value is not given:
+                # The dataclass is frozen; only its own validation may convert fields.
                 object.__setattr__(self, name, value)
 
     def perform(self, control: Site, caller: Caller) -> T_co:
@@ -127,6 +129,7 @@ def _checks(kind: type[Operation[Any]]) -> tuple[tuple[str, Check], ...]:
     """Return names and checks of an operation's fields, cached for each class."""
     known = _CHECKS.get(kind)
     if known is None:
+        # Resolving the hints is slow, so the result is cached.
         hints = get_type_hints(kind)
         missing = [f.name for f in fields(cast(Any, kind)) if "check" not in f.metadata]
         if missing:

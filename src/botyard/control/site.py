@@ -63,6 +63,7 @@ class Site:
 
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim
+        # Parts of the simulator; None if this composition does not have the part.
         self.clock: Clock | None = None
         self.stepper: Stepper | None = None
         self.grounds: Grounds | None = None
@@ -137,6 +138,7 @@ class Site:
     def info(self, body: str) -> BodyInfo | None:
         """Return the client-defined information on a body; None if there is none."""
         meant, said = self.infos.get(body, (None, None))
+        # A new body under the same name does not inherit the information.
         return said if said is not None and meant == self.identity(body) else None
 
     def is_movable(self, body: str) -> bool:
@@ -213,6 +215,7 @@ def for_each(
 
     if failed:
         if len(items) == 1:
+            # The error of a single item needs no summary.
             raise failed[0]
         raise WorldError(f"{len(failed)} of {len(items)} {what}: {failed[0]}")
 

@@ -101,6 +101,7 @@ class StepNow(Operation[Future[None]]):
             resumed or stopped meanwhile.
         """
         clock = control.part(control.clock, NO_CLOCK)
+        # Steps at once would collide with the paced steps of a running simulation.
         if not clock.is_paused:
             raise NotNowError("expected a paused simulation, found it running")
         return clock.step_now(self.steps, self.progress)
@@ -148,6 +149,7 @@ class Throttle(Operation[None]):
 
     on: bool = argument(boolean)
     clock: bool = argument(boolean)
+    # AMBF's n_skip_steps is a uint32.
     skips: int = argument(count(0, 2**32 - 1))
     settles = False
     in_recordings = True

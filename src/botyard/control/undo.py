@@ -117,6 +117,7 @@ class Book:
     def _shrink(self) -> None:
         """Forget the oldest steps that exceed a limit."""
         bodies, size = 0, 0
+        # From the newest to the oldest step, so that the oldest ones are forgotten.
         for index in range(len(self.undo) - 1, -1, -1):
             bodies += sum(part.bodies for part in self.undo[index].parts)
             size += sum(part.size for part in self.undo[index].parts)
@@ -150,6 +151,7 @@ class Undoing:
 
         Changes of an operation that fails half-way are also recorded.
         """
+        # Undo and redo manage their steps themselves.
         if caller.undo_group is None or isinstance(operation, (Undo, Redo)):
             yield
             return
@@ -164,6 +166,7 @@ class Undoing:
 
             return
 
+        # Poses and properties have to be read before the operation changes them.
         before = _before(control, caller, operation, self._book(caller).placements)
         try:
             yield
@@ -175,6 +178,7 @@ class Undoing:
         self, control: Site, caller: Caller, operation: Operation[Any], result: object
     ) -> None:
         """Record how to undo an operation that has finished, from its result."""
+        # The client may have disconnected before a slow operation finished.
         if caller.undo_group is None or caller.key not in self._books:
             return
         part: Part | None = None
@@ -183,6 +187,7 @@ class Undoing:
             part = Added.of(control, result.robots)
         elif (
             isinstance(operation, MAP_OPERATIONS)
+            # False: the map was already the current one.
             and result is not False
             and control.maps is not None
         ):
@@ -203,6 +208,7 @@ class Undoing:
 
     def _book(self, caller: Caller) -> Book:
         """Return the steps of a client, and mark it as the most recently active one."""
+        # Re-inserting moves the client to the end of the dictionary.
         book = self._books.pop(caller.key, None)
         self._books[caller.key] = book = Book() if book is None else book
         while len(self._books) > MAX_CLIENTS:
@@ -243,6 +249,7 @@ class Undoing:
         step = steps.pop()
         inverse: list[Part] = []
         notes: list[str] = []
+        # Portions may take seconds, in which the client could request another undo.
         book.is_busy = True
         try:
             # In reverse order, because later changes may depend on earlier ones.
@@ -252,6 +259,7 @@ class Undoing:
                 )
         finally:
             book.is_busy = False
+            # Also after an error: the parts that were reverted can be redone.
             inverse = [part for part in inverse if part.bodies or part.size]
             if inverse:
                 others.append(Step(step.what, 0, inverse))
@@ -276,6 +284,8 @@ class Undoing:
         now = 0 if not isinstance(new, Robot) else new.simulation.placements(name)
         for book in self._books.values():
             own = book.placements
+            # The placement that restored the body counts as foreign for all other
+            # clients.
             own.succeed(name, old, new, before, now if own is by else now - 1)
             for step in (*book.undo, *book.redo):
                 for part in step.parts:
@@ -332,6 +342,7 @@ def _before(
             placements=own,
         )
 
+    # A reset without starts only removes robots.
     if isinstance(operation, Reset) and operation.starts:
         names = operation.names
         if names is None:

@@ -71,6 +71,7 @@ class Placements:
             Number of placements of the old and the new object. Placements by others
             still count.
         """
+        # The new object's own count makes `by_others` return the same number as before.
         self._own[name, new] = now - (before - self._own.pop((name, old), 0))
 
     def keep(self, keys: Iterable[Key]) -> None:
@@ -218,10 +219,12 @@ class Placed:
         sim, spots = control.sim, {}
         for name in names:
             row = sim.snapshot.rows.get(name)
+            # The body was removed, or has been added but has no state yet.
             if row is None or name not in sim.engine.rows:
                 continue
             body = control.identity(name)
             pose = Pose(*sim.snapshot.state.pose[row].tolist())
+            # Boxes have no odometry.
             robot = odometry and name in sim.robots
             spots[name] = _Spot(
                 body,
@@ -237,6 +240,8 @@ class Placed:
         moved = {}
         for name, spot in self.spots.items():
             if name in control.sim.engine.rows and control.identity(name) == spot.body:
+                # Called directly after the operation, so the additional placements are
+                # the client's.
                 number = own.by_others(control.sim, (name, spot.body)) - spot.others
                 if number:
                     own.count_own((name, spot.body), number)
@@ -262,6 +267,7 @@ class Placed:
 
     def absorb(self, other: Part) -> bool:
         """Merge placements; a body in both parts keeps the older pose of this one."""
+        # Sending home also sets the odometry, so the two kinds of placement stay apart.
         if not isinstance(other, Placed) or other.is_home != self.is_home:
             return False
         self.spots = other.spots | self.spots
@@ -278,9 +284,11 @@ class Placed:
         """Move the bodies to their former poses, except for bodies placed by others."""
         yield None
         sim = control.sim
+        # Taken before the bodies move, because it becomes the step that redoes this.
         now = Placed.of(control, self.spots, own, self.is_home)
         gone, moved, back = [], [], []
         for name, spot in self.spots.items():
+            # A body of the same name may be a later one.
             if name not in now.spots or now.spots[name].body != spot.body:
                 gone.append(name)
             elif now.spots[name].others != spot.others:
@@ -364,6 +372,7 @@ class Added:
             "was already removed",
             "were already removed",
         )
+        # Taken before the removal, because it becomes the step that redoes this.
         removed = Removed.of(control, there)
         if there:
             Remove(names=tuple(there)).perform(control, caller)
@@ -457,6 +466,7 @@ class Removed:
 
     def absorb(self, other: Part) -> bool:
         """Merge further removed bodies."""
+        # A name that occurs in both was removed, added again and removed again.
         if not isinstance(other, Removed) or self.kept.keys() & other.kept.keys():
             return False
         self.kept |= other.kept
@@ -481,6 +491,7 @@ class Removed:
             "is now the name of another body",
             "are now the names of other bodies",
         )
+        # Robots of one model are added together, which is faster.
         for _, some in groupby(
             (n for n in self.kept if n not in taken),
             key=lambda n: id(self.kept[n].model),
@@ -519,6 +530,7 @@ class Removed:
                 sim.add_box(model, name)
             return []
 
+        # Other clients may have added robots since the removal.
         check_robot_count(control, len(names))
         grounds = control.part(control.grounds, NO_GROUNDS)
         return grounds.add_robots(
@@ -532,6 +544,7 @@ class Removed:
         sim, kept = control.sim, self.kept[name]
         robot = sim.robots.get(name)
         if robot is not None:
+            # `add_robots` marks all robots as served.
             if not kept.is_served:
                 sim.unserve([name])
             if kept.program is not None:
@@ -564,6 +577,7 @@ class MapReplaced:
         """Return parts for the replaced map, and for robots that the new map moved."""
         sim, spots = control.sim, {}
         for name, robot in replaced.robots.items():
+            # Only robots that survived the change of the map.
             if sim.robots.get(name) is robot:
                 number = sim.placements(name) - replaced.placements[name]
                 if number:
@@ -577,6 +591,7 @@ class MapReplaced:
     def size(self) -> int:
         """Size of the map that the part keeps, bytes."""
         scene = self.replaced.scene
+        # At least 1, because parts of size 0 without bodies are dropped.
         return 1 + int(scene.segments.nbytes + scene.points.nbytes)
 
     @property
@@ -615,6 +630,7 @@ class MapReplaced:
             notes.append(str(error))
             return []
 
+        # Clients may have removed robots while the map was loaded.
         came = [name for name in came if name in sim.robots]
         removed = Removed.of(control, came)
         if came:
@@ -624,6 +640,7 @@ class MapReplaced:
                 sim.put(name, self.replaced.poses[name], caller.source)
                 own.count_own((name, control.identity(name)), 1)
 
+        # The restored map has replaced another one, which redo needs.
         present = maps.replaced
         return (
             [] if present is None else [removed, *MapReplaced.of(control, present, own)]
@@ -687,11 +704,13 @@ class WentBack:
         # The world may change only between two steps.
         yield None
         sim = control.sim
+        # Saved before the world changes; without it there would be no redo.
         inverse = WentBack.of(sim)
         if inverse is None:
             notes.append("the current world cannot be saved")
             return []
 
+        # The state names models that the current world may not have.
         sim.know(self.models)
         try:
             sim.branch(self.state, self.scene)
@@ -700,6 +719,7 @@ class WentBack:
             return []
 
         inverse.time = self.time
+        # Later moments belong to the run that is left.
         sim.history.forget_after(self.time)
         went_elsewhere(control)
         log.begin_anew(own)

@@ -59,6 +59,7 @@ class LoadMap(Operation[Future[bool]]):
                 "another client has reserved the loading of maps (master mode)"
             )
 
+        # Only `FreeMaps` ends a reservation.
         control.map_master = control.map_master or self.reserve
         return maps.load(
             self.map, caller.key if caller.key is not None else caller.source

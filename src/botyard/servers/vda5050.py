@@ -127,6 +127,8 @@ class MqttFleet:
             zip(self._inboxes, self.fleet.last_wills(), strict=True)
         ):
             client = mqtt.Client(CallbackAPIVersion.VERSION2)
+            # The broker publishes the last will if the connection is lost
+            # (CONNECTIONBROKEN).
             client.will_set(*will)
             self._listen(client, i, topic, handover)
             try:
@@ -153,10 +155,12 @@ class MqttFleet:
                 )
                 return
 
+            # Subscribe at each connection, because a new session has no subscriptions.
             client.subscribe(topic, qos=1)
             handover.soon(self._let_in, i)
 
         def received(_client: Any, _data: Any, message: Any) -> None:
+            # The broker is not trusted to deliver only the subscribed topic.
             if message.topic == topic:
                 inbox.put(message.payload)
                 handover.soon(self._arrived.set)
@@ -198,6 +202,7 @@ class MqttFleet:
     def _disconnect(self) -> None:
         """Disconnect all AGVs. This blocks for slightly more than `OFFLINE_WAIT_S`."""
         end = time.monotonic() + OFFLINE_WAIT_S
+        # All messages share one deadline, not one each.
         for sent in self._send(self.fleet.offline()):
             # The broker has disconnected.
             with contextlib.suppress(RuntimeError, ValueError):
@@ -286,6 +291,8 @@ class MqttFleet:
                 if (data := inbox.next()) is None:
                     continue
                 self._arrived.set()
+                # An order may have thousands of nodes; checking it must not delay the
+                # other AGVs.
                 fleet.take(await asyncio.to_thread(fleet.study, topic, data))
                 if fleet.has_orders and not fleet.has_begun:
                     traffic = await asyncio.to_thread(fleet.prepare)

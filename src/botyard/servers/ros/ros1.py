@@ -101,6 +101,8 @@ class _Publication:
         self.readers.add(reader)
         self._changed()
         if self.latched:
+            # The message may be newer than the last one sent, so ask for it instead of
+            # storing it.
             last = self._fresh()
             if last is not None:
                 if last is not self._last[0]:
@@ -126,6 +128,7 @@ class _Publication:
         """
         if not self._is_numbered:
             return wire.frame(message.ros1)
+        # ``header.seq`` is a uint32 and wraps around.
         self._sent = (self._sent + 1) & 0xFFFFFFFF
         return wire.numbered_frame(message.ros1, self._sent)
 
@@ -236,6 +239,7 @@ class Node:
         except PeerError as error:
             return [-1, str(error), 0]
 
+    # Handlers of the API have its method names behind ``_x_``.
     def _x_getBusStats(self, caller: str) -> Any:
         published = [
             [
@@ -265,6 +269,7 @@ class Node:
         return [1, "master", self._ros.master_uri]
 
     def _x_getPid(self, caller: str) -> Any:
+        # ``rosnode info`` shows the process ID.
         return [1, "pid", os.getpid()]
 
     def _x_getSubscriptions(self, caller: str) -> Any:
@@ -281,6 +286,7 @@ class Node:
             [[p.name, p.type_name] for p in self.topics.values()],
         ]
 
+    # This simulator subscribes to no parameters, but the API requires the method.
     def _x_paramUpdate(self, caller: str, key: str, value: Any) -> Any:
         return [1, "", 0]
 
@@ -373,6 +379,7 @@ class Ros1:
             asyncio.Queue()
         )
         self._tasks: set[asyncio.Task[Any]] = set()
+        # Process ID of the master; another one means that the master was restarted.
         self._pid: object = None
         self.is_registered = False
         """Whether this simulator's entries are registered at the master."""
@@ -392,6 +399,8 @@ class Ros1:
 
     async def _begin(self) -> None:
         """Register all entries at a master that does not know them."""
+        # Set it before the nodes register, so that clients never see them with wall
+        # time.
         if self._sim_time:
             await self._ask("setParam", "/botyard", "/use_sim_time", True)
         self.is_registered = True
@@ -408,6 +417,8 @@ class Ros1:
 
     def wait(self) -> None:
         """Start the tasks that watch the master and make queued calls."""
+        # Three tasks: a slow query for publishers must not delay the queue or the
+        # watchdog.
         self.spawn(self._work())
         self.spawn(self._watch())
         self.spawn(self._hear_news())
@@ -448,6 +459,8 @@ class Ros1:
             self._is_news.clear()
             while self._news:
                 name, topic = next(iter(self._news))
+                # Remove the entry before the query, so that a notification during it
+                # causes a new one.
                 del self._news[name, topic]
                 node = self._nodes.get(name)
                 if node is not None and topic in node.inputs and self.is_registered:
@@ -459,6 +472,8 @@ class Ros1:
                         self.throttled_log.log(
                             logging.WARNING, "ROS 1: publishers of %s: %s", topic, error
                         )
+                        # Retry later: no further notification comes if this one is
+                        # lost.
                         self.ask_for_publishers(node, topic)
                         await asyncio.sleep(MASTER_POLL_S)
 
@@ -536,6 +551,7 @@ class Ros1:
                 method,
                 status,
             )
+        # The answer to ``registerSubscriber`` lists the current publishers.
         elif (
             method == "registerSubscriber"
             and node is not None
@@ -555,6 +571,7 @@ class Ros1:
                 async with asyncio.timeout(2.0):
                     await self._todo.join()
 
+        # Cancel the tasks after the unregistrations, which they carry out.
         for task in tuple(self._tasks):
             task.cancel()
         for node in self._nodes.values():

@@ -126,6 +126,8 @@ class Subscriber:
         Entries that are not valid addresses are ignored.
         """
         given = uris if isinstance(uris, list) else []
+        # A dictionary keeps the order and removes duplicates; the slice bounds the
+        # work.
         wanted = {u: None for u in given[: 2 * MAX_LISTED] if _is_address(u)}
         if len(wanted) < len(given):
             self._ears.throttled_log.log(
@@ -136,6 +138,7 @@ class Subscriber:
                 len(given),
             )
 
+        # Cancel connections to publishers that have unregistered.
         for uri in [u for u in self._tasks if u not in wanted]:
             self._tasks.pop(uri).cancel()
         self._heard = {u: t for u, t in self._heard.items() if u in wanted}
@@ -187,6 +190,7 @@ class Subscriber:
                 )
 
             await asyncio.sleep(pause)
+            # Exponential back-off, as in roscpp.
             pause = min(2.0 * pause, MAX_RETRY_DELAY_S)
             if self._waiting:
                 del self._tasks[uri]
@@ -215,11 +219,15 @@ class Subscriber:
             async with asyncio.timeout(None) as patience:
                 patience.reschedule(asyncio.get_running_loop().time() + CALL_TIMEOUT)
                 while data := await reader.read(
+                    # Topics with large messages, such as maps, need fewer and larger
+                    # reads.
                     CHUNK if limit <= MAX_INPUT else 16 * CHUNK
                 ):
                     self._heard[uri] = asyncio.get_running_loop().time()
                     await self._work_off(session, data, source)
                     if session.is_accepted:
+                        # An accepted publisher may be silent for any time; `_rotate`
+                        # handles it.
                         patience.reschedule(None)
         finally:
             writer.transport.abort()
@@ -291,6 +299,7 @@ def _where(uri: str, code: int, status: str, protocol: Any) -> tuple[str, int]:
     if code != 1:
         raise PeerError(f"{uri} does not publish the topic: {status}")
     match protocol:
+        # The answer comes from an untrusted node.
         case ["TCPROS", str(host), int(port), *_] if (
             0 < len(host) <= api.MAX_NAME and 0 < port < 65536
         ):

@@ -93,7 +93,9 @@ class Ros1Master:
 
     def _call(self, method: str, args: tuple[Any, ...], peer: Peer) -> Any:
         source = source_of(peer.address)
+        # Limits for each address do not apply to this machine.
         answer = self.master.call(method, args, "" if peer.is_local else source)
+        # ``system.multicall`` has an answer for each of its calls.
         if isinstance(answer, Iterator):
             return self._calls(answer, source)
         self._owe(source)
@@ -108,6 +110,8 @@ class Ros1Master:
         """Queue the notifications that a call caused, while there is room."""
         notices, self.master.notices = self.master.notices, []
         for notice in notices:
+            # The same notification is already pending; its arguments are made when it
+            # is sent.
             if notice in self._todo.get(notice.uri, {}):
                 continue
             if not self._kept.take(source, cost(*notice)):
@@ -131,6 +135,7 @@ class Ros1Master:
     # -- notification of nodes
 
     def _queue(self, uri: str) -> None:
+        # Nodes that time out have their own workers and cannot delay responsive nodes.
         lane = int(uri in self._slow)
         self._lines[lane].append(uri)
         if self._workers[lane] < (NOTIFY_WORKERS, SLOW_NOTIFY_WORKERS)[lane]:
@@ -157,8 +162,12 @@ class Ros1Master:
         try:
             while owed:
                 await self._pace()
+                # Take it from the queue before the call, so that news during the call
+                # is queued again.
                 notice = next(iter(owed))
                 self._settle(owed, notice)
+                # Encoding the arguments is work on behalf of peers, so it is charged as
+                # well.
                 await self._turns.admit("")
                 begin = self._turns.clock()
                 asking = ClientCall(

@@ -109,6 +109,7 @@ class _Serving:
         self._node = node
         self._service = service
         self._fence = ErrorBarrier(log, f"ROS 2: the service {service.name}")
+        # A service has two topics in DDS, one for requests and one for responses.
         kind = service_name(service.type_name)
         self._request, self._response = f"{kind}_Request", f"{kind}_Response"
         pipe = ros.pipe
@@ -121,6 +122,7 @@ class _Serving:
             self._take,
             self._refuse,
             pipe.now(),
+            # rmw_cyclonedds pairs the reader and writer of a service by this identity.
             identity=os.urandom(16),
             hashes=hashes,
             limit=MAX_REQUEST,
@@ -150,6 +152,7 @@ class _Serving:
 
     def _say(self, call: Call, done: Future[Any]) -> None:
         """Send a response that was not ready at once."""
+        # The service may have closed while the response was prepared.
         if self._is_open and not done.cancelled():
             self._answer(call, done.result())
 
@@ -161,6 +164,7 @@ class _Serving:
         pipe.wake()
 
     def _refuse(self, problem: str) -> None:
+        # A client can repeat this error at any rate, so log it once.
         if not self._warned:
             log.warning("ROS 2: %s: %s", self._service.name, problem)
         self._warned = True
@@ -195,13 +199,17 @@ class Ros2:
     mixes_types = True
 
     def __init__(self, types: Types, environment: Environment) -> None:
+        # Settings of other middlewares would otherwise be ignored silently.
         for remark in Environment.unserved():
             log.warning("ROS 2: %s", remark)
         self.types = types
         self.pipe = RtpsNode(environment)
         self._throttled_log = ThrottledLog(log)
         self._graph = Graph(types, self.pipe.participant.guid)
+        # As rmw_dds_common does for ros_discovery_info: late joiners get the last
+        # state.
         qos = Qos(depth=1, durability=Durability.TRANSIENT_LOCAL)
+        # Tools such as ``ros2 node list`` read this topic to assign endpoints to nodes.
         self._graph_writer = self.writer(naming.GRAPH_TOPIC, naming.GRAPH_TYPE, qos)
         self._pending: asyncio.Handle | None = None
 

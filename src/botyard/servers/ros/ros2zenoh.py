@@ -76,6 +76,7 @@ class _End:
         self._node = node
         digest = ros.types.hash(kind)
         self.key = data_key(ros.domain, name, kind, digest)
+        # The node's token has to exist before the tokens of its entities.
         ros.know(node)
         self._token: Any = ros.token(
             ros.tokens.end(node, sort, name, kind, digest, qos)
@@ -113,6 +114,8 @@ class _Publication(_End):
         # A slow peer must not block the simulator.
         drop = zenoh.CongestionControl.DROP
         self._matched = False
+        # rmw_zenoh implements TRANSIENT_LOCAL durability with the advanced publisher's
+        # cache.
         if topic.latched:
             self._publisher = zenoh.ext.declare_advanced_publisher(
                 ros.session,
@@ -133,6 +136,7 @@ class _Publication(_End):
 
         self._changed = changed
         self._declared.append(self._publisher)
+        # rmw_zenoh identifies the publisher of a message by this ID in the attachment.
         self._gid = os.urandom(GID)
         self._sequence = 0
 
@@ -191,6 +195,7 @@ class _Inbox(Generic[T]):
         """Add an item, from any thread."""
         with self._lock:
             self._waiting.append(one)
+            # One wake-up is enough until the queue is empty again.
             is_asleep, self._is_awake = not self._is_awake, True
 
         if is_asleep:
@@ -199,6 +204,7 @@ class _Inbox(Generic[T]):
     def turn(self) -> bool:
         """Process one item, see `botyard.servers.timeshare.Worker`."""
         with self._lock:
+            # Under the lock: otherwise `put` may see a queue that is about to stop.
             self._is_awake = bool(self._waiting)
             if not self._waiting:
                 return False
@@ -285,6 +291,7 @@ class _Serving(_End):
 
     def _answer(self, query: Any) -> None:
         try:
+            # Responses in progress hold their queries, so limit them as well.
             if self._answering >= MAX_REQUESTS:
                 raise PeerError(f"{MAX_REQUESTS} requests are not answered yet")
             data = b"" if query.payload is None else query.payload.to_bytes()
@@ -449,6 +456,7 @@ class Ros2Zenoh:
         """Close the session."""
         if self._lookout is not None:
             self._lookout.cancel()
+        # Closing blocks.
         await asyncio.get_running_loop().run_in_executor(None, self.session.close)
 
 
@@ -462,6 +470,7 @@ def _configuration(zenoh: Any, router: bool, bound: str) -> Any:
     if path and not router:
         return zenoh.Config.from_file(path)
     config = zenoh.Config()
+    # As in rmw_zenoh: peers find each other through the router only.
     config.insert_json5("scouting/multicast/enabled", "false")
     # The cache of last messages for late joiners needs timestamps.
     config.insert_json5("timestamping/enabled", "true")
@@ -470,6 +479,7 @@ def _configuration(zenoh: Any, router: bool, bound: str) -> Any:
         host = f"[{bound}]" if ":" in bound else bound
         config.insert_json5("mode", '"router"')
         config.insert_json5("listen/endpoints", f'["tcp/{host}:{ROUTER_PORT}"]')
+        # Without this, a taken port would leave a router that no node can reach.
         config.insert_json5("listen/exit_on_failure", "true")
     else:
         config.insert_json5("mode", '"peer"')

@@ -62,6 +62,7 @@ async def map_of_ros1(
     PeerError
         The master cannot be reached.
     """
+    # Imported here, because most runs load no map from ROS.
     from botyard.servers.ros.ros1 import Ros1
 
     came = asyncio.Event()
@@ -107,6 +108,8 @@ async def map_of_ros2(
         )
 
         def call() -> None:
+            # Call when a server is discovered; the topic may have delivered the map
+            # before.
             if not came.is_set() and client.call(
                 _NO_FIELDS, node.now(), found.take_cdr
             ):

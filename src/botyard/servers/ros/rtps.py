@@ -123,7 +123,9 @@ class RtpsNode:
         self._writing_at = 0.0
         self._is_closed = False
         own = interface_addresses()
+        # Local participants may use any of this host's addresses as their source.
         self._only = frozenset(own) if environment.reach == "LOCALHOST" else frozenset()
+        # These ranges override the chosen interfaces.
         if environment.reach in ("LOCALHOST", "OFF"):
             hosts = [guids.LOOPBACK]
         used = [h for h in hosts or own if h != guids.LOOPBACK] or [guids.LOOPBACK]
@@ -150,6 +152,8 @@ class RtpsNode:
             hosts=own,
             user_data=ENCLAVE,
         )
+        # A participant whose packets wait in the socket is not silent: defer its lease
+        # check.
         self.participant.judge_after(
             lambda: any(has_unread(sock) for sock in self._sockets)
         )
@@ -183,6 +187,7 @@ class RtpsNode:
 
         own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         granted = own.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        # A small buffer loses bursts of fragments, for example of maps.
         if granted < ENOUGH_BUFFER_BYTES:
             log.debug("ROS 2: the system grants a receive buffer of %d bytes", granted)
         self._join(environment.domain, hosts)
@@ -192,11 +197,13 @@ class RtpsNode:
         """Join the multicast group on each interface, with a socket to send there."""
         many = _udp()
         self._sockets.append(many)
+        # Several participants on one host share the multicast port.
         many.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # On Linux, a socket receives the group's packets of all interfaces by default.
         if sys.platform == "linux":
             many.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
 
+        # BSD and macOS need SO_REUSEPORT to share it; Linux does not.
         if hasattr(socket, "SO_REUSEPORT") and sys.platform != "linux":
             many.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         many.bind(
@@ -262,6 +269,7 @@ class RtpsNode:
             # With range LOCALHOST, ignore packets from other hosts.
             if self._only and source[0] not in self._only:
                 continue
+            # A malformed packet must not end the participant.
             self._fence.run(feed, packet, source, now)
             if worked() - start > ITERATION_BUDGET_S:
                 break
@@ -310,6 +318,7 @@ class RtpsNode:
         if self._is_closed:
             return
         now = self._loop.time()
+        # Message timestamps are wall time, which may be adjusted during the run.
         self.participant.epoch = time.time() - now
         later = self._fence.call(self.participant.due, now, otherwise=now)
         self._send()
@@ -317,6 +326,7 @@ class RtpsNode:
             self._timer.cancel()
         self._timer = self._loop.call_at(later, self._flush)
         for event in self.participant.take_events():
+            # Users can act on these two kinds: the endpoints will not communicate.
             if event.kind in (EventKind.QOS, EventKind.REFUSED):
                 self._throttled_log.log(
                     logging.WARNING, "ROS 2: %s: %s", event.kind.value, event.text

@@ -105,6 +105,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: TcprosServer) -> None:
         self._server = server
         self.number = next(self._numbers)
+        # The header decides whether this is a subscriber or a client of a service.
         self.session = Incoming(server.name, server.topics, server.services)
         self.sent = self.dropped = 0
         self.source = ""
@@ -142,6 +143,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register a new connection."""
         self._transport = cast(asyncio.Transport, transport)
+        # By default asyncio delivers 256 KiB at once, more than `MAX_WAITING`.
         read_in_pieces(transport)
         self._outlet = Outlet(self._transport)
         self.source = source_of(Peer.of(transport).address)
@@ -171,6 +173,7 @@ class Connection(asyncio.Protocol):
         if outlet is None:
             return
         outlet.resume()
+        # Queued messages come before new ones, to preserve their order.
         while self._messages and not outlet.is_full:
             self._write(self._messages.popleft())
         if self.owes:
@@ -242,6 +245,8 @@ class Connection(asyncio.Protocol):
             return False
         event = session.next_event()
         if event is None and self._inbox:
+            # Parsing runs within the turn, so that its cost is charged to the peer's
+            # address.
             session.receive_data(bytes(self._inbox))
             self._inbox.clear()
             self._read_on()
@@ -333,6 +338,8 @@ class Connection(asyncio.Protocol):
                     found.add_done_callback(be_done)
                 else:
                     self.session.answer(found)
+            # The client receives the text of the error, as with rospy's
+            # ServiceException.
             except BotyardError as error:
                 self.session.fail(shown(error, 500))
             except Exception as error:
@@ -384,6 +391,7 @@ class Connection(asyncio.Protocol):
         )
         if sock is not None:
             with contextlib.suppress(OSError):
+                # With delayed ACKs, Nagle's algorithm delays small messages by 40 ms.
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, frame: bytes, queue: int) -> None:
@@ -399,6 +407,7 @@ class Connection(asyncio.Protocol):
             self._write(frame)
             return
 
+        # A queue size of 0 means unlimited in ROS 1; here it keeps the newest message.
         while len(self._messages) >= max(1, queue):
             self._messages.popleft()
             self.dropped += 1
@@ -509,6 +518,7 @@ class TcprosServer:
         """Return whether there is room for a settled connection, and count it."""
         if not (self._settled.has_room(one.source) and self._strangers.remove(one)):
             return False
+        # Settled connections have their own limits, so strangers cannot displace them.
         self._settled.add(one)
         return True
 
@@ -518,6 +528,8 @@ class TcprosServer:
         It is the connection that holds most, of the address that holds most.
         """
         self._held += more
+        # The sum over all connections below costs time, so it runs only above the
+        # limit.
         if more <= 0 or self._held <= MAX_HELD:
             return
         held: Counter[str] = Counter()
@@ -553,6 +565,7 @@ class TcprosServer:
         self._answering += Counter({one.source: answering})
         self._unread += Counter({one.source: unread})
         self._all_unread += unread
+        # Only a decrease can make room for a waiting client.
         if self._for_room and (answering < 0 or unread < 0):
             for waits in [
                 waits for waits in self._for_room if self._has_room(waits.source)
@@ -562,6 +575,7 @@ class TcprosServer:
 
     def goes(self, one: Connection) -> None:
         """Remove a connection."""
+        # A turn of a closed connection would work on a closed transport.
         self.turns.forget(one)
         self._for_room.pop(one, None)
         if not self._strangers.remove(one):
@@ -587,6 +601,8 @@ class TcprosServer:
                 )
                 one.drop()
 
+        # Without connections there are no deadlines; the next connection restarts the
+        # sweep.
         if len(self):
             self._sweep_later()
 

@@ -258,17 +258,22 @@ class _Rpc(asyncio.Protocol):
             self._is_large = True
 
         try:
+            # An answer is encoded in pieces, so that a long one does not block the
+            # event loop.
             piece = next(pieces, None)
         except PeerError as error:
             raise HttpError(500, str(error)) from None
 
         if piece is not None:
             self._body += piece.encode("utf-8", "replace")
+            # Answers list registrations of peers, so their length is not under local
+            # control.
             if len(self._body) > MAX_ANSWER:
                 raise HttpError(500, f"the answer is longer than {MAX_ANSWER} bytes")
             return True
 
         body, self._body, self._pieces = self._body, bytearray(), None
+        # The length in the HTTP header is known only now.
         assert self._outlet is not None
         for part in self._calls.answer(body):
             self._outlet.write(part)
@@ -281,6 +286,7 @@ class _Rpc(asyncio.Protocol):
         if self._is_ending or self._pieces is not None:
             return
         self._let_large_go()
+        # A connection that completes calls is the last to be displaced.
         self._server.touch(self)
         self._give(IDLE_TIME if self._calls.is_idle and not self._inbox else CALL_TIME)
         self._server.turns.wants(self)
@@ -390,6 +396,7 @@ class RpcServer:
         held: dict[str, int] = {}
         for connection in self._connections:
             held[connection.source] = held.get(connection.source, 0) + connection.holds
+        # By source, because one peer can spread its calls over many connections.
         most = max(held, key=held.__getitem__)
         max(
             (c for c in self._connections if c.source == most), key=lambda c: c.holds
@@ -458,6 +465,7 @@ class RpcServer:
         return True
 
     def _has_room(self, source: str) -> bool:
+        # A source that has large answers already does not count as another source.
         there = self._large.get(source, 0)
         return there < MAX_LARGE and (
             there > 0 or len(+self._large) < MAX_LARGE_SOURCES
@@ -470,6 +478,7 @@ class RpcServer:
             (other for other in self._for_large if self._has_room(other.source)), None
         )
         if following is not None:
+            # Wake one connection only: each finished answer makes room for one.
             self._for_large.remove(following)
             self.turns.wants(following)
 
@@ -496,6 +505,7 @@ def listening_socket(host: str, port: int = 0, service: str = "ROS 1") -> socket
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        # Nodes may all connect at once, for example after a restart of the master.
         bound = socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
         raise PortError(
@@ -517,6 +527,7 @@ async def connected(
         The peer cannot be reached.
     """
     try:
+        # A numeric address needs no resolver thread.
         ipaddress.ip_address(host)
         hosts = [host]
     except ValueError:
@@ -557,6 +568,8 @@ async def converse(asking: http.ClientCall) -> tuple[Any, str]:
                     # Parsing a long answer must not block the event loop.
                     await asyncio.sleep(0)
             finally:
+                # Abort instead of close: an unresponsive peer must not keep the socket
+                # open.
                 writer.transport.abort()
     except TimeoutError:
         raise PeerError(f"{asking.uri} does not answer") from None

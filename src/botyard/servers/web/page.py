@@ -529,9 +529,9 @@ class PageServer:
                 Route("/", lambda _: Response(NOT_BUILT, media_type="text/html"))
             )
 
+        app = Starlette(routes=served)
         # Level 3: higher levels cost more CPU time than the saved bytes are worth on
         # loopback.
-        app = Starlette(routes=served)
         app.add_middleware(_Packing, minimum_size=2000, compresslevel=3)
         return app
 
@@ -713,9 +713,9 @@ async def _received(request: Request) -> bytes | None:
         async with asyncio.timeout(UPLOAD_PAUSE):
             part = await anext(parts, None)
         if part is None:
-            # Count the bytes too: a client may announce less, or nothing, and send
-            # more.
             return bytes(data)
+        # Count the bytes too: a client may announce less, or nothing, and send
+        # more.
         if len(data) + len(part) > MAX_UPLOAD:
             return None
         data += part
