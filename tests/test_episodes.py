@@ -296,9 +296,9 @@ def test_columns_that_become_zero_are_all_of_them_and_no_others(n: int) -> None:
     zero = [getattr(state, name) for name in episodes._ZERO] + [np.ones(n, np.int8)]
     for column in (*state, *zero):
         column.fill(1)
-    for part in episodes._joined(zero):
+    for part in episodes._merge_adjacent(zero):
         part.fill(0)
     for name in state._fields:
         assert (getattr(state, name) == int(name not in episodes._ZERO)).all(), name
     assert not any(column.any() for column in zero)
-    assert n == 0 or len(episodes._joined(zero)) < 6
+    assert n == 0 or len(episodes._merge_adjacent(zero)) < 6

@@ -62,7 +62,7 @@ def _tyres(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = (*worldtables.WORLD_TABLES, Tyres)
     for module in (worldtables, simulation, restoring):
         monkeypatch.setattr(module, "WORLD_TABLES", tables)
-    put_in = population.Population._put_in
+    put_in = population.Population._insert_robots
 
     def with_tyres(self: Simulation, *args: object) -> list[Robot]:
         robots = put_in(self, *args)  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def _tyres(monkeypatch: pytest.MonkeyPatch) -> None:
             Row(self.engine.table(Tyres), self.engine.rows[robot.name], robot.name)
         return robots
 
-    monkeypatch.setattr(population.Population, "_put_in", with_tyres)
+    monkeypatch.setattr(population.Population, "_insert_robots", with_tyres)
 
 
 def driven() -> Simulation:

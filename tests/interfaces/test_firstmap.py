@@ -47,7 +47,9 @@ def test_what_does_not_come_or_is_damaged_is_told() -> None:
         found.scene(15.0)
 
     found.take_cdr(b"\0\1\0\0\7")
-    with pytest.raises(MapError, match="within 15 s; the received message is damaged: "):
+    with pytest.raises(
+        MapError, match="within 15 s; the received message is damaged: "
+    ):
         found.scene(15.0)
     with pytest.raises(MapError, match="expected a topic"):
         FirstMap("ros:map", TYPES, Budget(), lambda: None)

@@ -227,10 +227,7 @@ def test_services(world: World) -> None:
     )
     state = one.call("/botyard/get_entity_state", ["ann"])["state"]
     assert state["pose"]["position"]["x"] == 4.0
-    assert (
-        one.call("/botyard/no_such")
-        == 'rosbridge: no service "/botyard/no_such"'
-    )
+    assert one.call("/botyard/no_such") == 'rosbridge: no service "/botyard/no_such"'
     assert "too long" in one.call("/botyard/set_pose", {"name": "x" * 300_000})
     assert one.log == []
 

@@ -149,5 +149,7 @@ def test_what_ends_is_there_no_longer() -> None:
 
 def test_ids_that_cannot_be_said_are_refused() -> None:
     check_ids(MAX_ID + 1)
-    with pytest.raises(WorldError, match="has ids for 32768 robots; this task has 32769"):
+    with pytest.raises(
+        WorldError, match="has ids for 32768 robots; this task has 32769"
+    ):
         check_ids(MAX_ID + 2)

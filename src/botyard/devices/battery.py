@@ -252,6 +252,7 @@ class Battery(Row[Batteries]):
     def volts(self) -> float:
         """Terminal voltage, V."""
         spec, pretended = self.spec, self.pretended
+        # A test command overrides every model of the voltage.
         if not math.isnan(pretended):
             return pretended
         if not self.drains:

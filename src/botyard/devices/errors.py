@@ -125,6 +125,7 @@ def _wander(spec: WanderingOdometrySpec, view: View) -> tuple[float, float, floa
     phi = exp(-view.engine.clock.dt / spec.time)
     error *= phi
     error += math.sqrt(1.0 - phi * phi) * view.normal(3)
+    # The state is in units of standard deviations, so that the spec may scale it.
     x, y, a = error.tolist()
     return spec.x * x, spec.y * y, spec.a * a
 

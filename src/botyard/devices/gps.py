@@ -133,6 +133,7 @@ def gps_fix(scene: Scene, spec: GpsSpec, pose: Pose) -> Fix | None:
         a.kind.lower() in _BAD_SECTORS and in_polygon(a.corners, x, y)
         for a in scene.areas
     )
+    # The position is exact: the dilution is only reported.
     return Fix(*geodetic(scene.georeference, x, y), dop=0.0 if bad else spec.dop)
 
 

@@ -272,14 +272,16 @@ class Grippers(DeviceTable):
             near &= things[None] != self.body[part][:, None]
             g, k = np.nonzero(near)
             if len(g):
-                found += self._between(engine, part[g], things[k])
+                found += self._filter_pairs(engine, part[g], things[k])
 
         rank = np.empty(len(bodies.order), np.int64)
         rank[bodies.order] = np.arange(len(rank))
         # In the order of motion, so that ties are decided equally in every run.
         return sorted(found, key=lambda pair: int(rank[self.body[pair[0]]]))
 
-    def _between(self, engine: Engine, rows: I8, things: I8) -> list[tuple[int, int]]:
+    def _filter_pairs(
+        self, engine: Engine, rows: I8, things: I8
+    ) -> list[tuple[int, int]]:
         """Filter pairs of grippers and bodies by bodies between the paddles.
 
         Each gripper gets the body nearest to its robot.
@@ -551,6 +553,7 @@ class Gripper(Row[Grippers]):
         )
         return GripperState(
             open=left >= half - TOUCH_TOLERANCE and right >= half - TOUCH_TOLERANCE,
+            # Closed means that both paddles press, on a body or on each other.
             closed=left_touches and right_touches,
             left_touches=left_touches,
             right_touches=right_touches,

@@ -288,6 +288,7 @@ class Joint(Row[Joints]):
         spec = self.spec
         moved = Pose()
         if spec.planar:
+            # A joint out of the plane does not move its child in a planar world.
             moved = (
                 Pose(self.position)
                 if spec.slides

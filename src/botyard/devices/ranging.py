@@ -282,9 +282,9 @@ class RangeDevices:
         measure the past.
         """
         self._given[key] = delay
-        self._consider(key)
+        self._apply_delay(key)
 
-    def _consider(self, key: Hashable) -> None:
+    def _apply_delay(self, key: Hashable) -> None:
         """Apply the delay of a device if it has an effect."""
         assert self._engine is not None, "an engine has these devices"
         delay = self._given[key]
@@ -296,6 +296,7 @@ class RangeDevices:
             self._delays.pop(key, None)
             self._late.pop(key, None)
 
+        # An own subscription makes the device measure in every step.
         if matters != (_DELAY in self._devices[key].readers):
             self.subscribe(key, _DELAY, matters)
 
@@ -321,7 +322,7 @@ class RangeDevices:
         """
         self._late.clear()
         for key in self._given:
-            self._consider(key)
+            self._apply_delay(key)
 
     @property
     def is_distorted(self) -> bool:
@@ -396,7 +397,7 @@ class RangeDevices:
                 np.int64,
             )
             self._cast(engine, new)
-            self._hold_back(engine, new, is_kept=True)
+            self._queue_readings(engine, new, is_kept=True)
 
     def sense(self, engine: Engine) -> None:
         """Measure with all devices that have a subscriber."""
@@ -423,19 +424,19 @@ class RangeDevices:
         clock = engine.clock
         rests = np.array(
             [
-                self._rests(self._rows[n].key, clock.tick, clock.dt)
+                self._skips_step(self._rows[n].key, clock.tick, clock.dt)
                 for n in active.tolist()
             ],
             np.bool_,
         )
         measuring = active[~rests] if rests.any() else active
         self._cast(engine, measuring)
-        self._hold_back(engine, measuring, is_kept=True)
+        self._queue_readings(engine, measuring, is_kept=True)
         # Their previous readings count as the readings of this step.
         self._taken[active[rests]] = True
-        self._hold_back(engine, active[rests], is_kept=False)
+        self._queue_readings(engine, active[rests], is_kept=False)
 
-    def _rests(self, key: Hashable, tick: int, dt: float) -> bool:
+    def _skips_step(self, key: Hashable, tick: int, dt: float) -> bool:
         """Return whether a device does not measure in a step because of its rate.
 
         It measures again if the world was changed while time stands still.
@@ -456,7 +457,7 @@ class RangeDevices:
         self._built(engine)
         index = self._devices[key].number
         if not self._taken[index]:
-            self._cast_late(engine, np.array([index], np.int64))
+            self._measure_on_demand(engine, np.array([index], np.int64))
         first, last = self._bounds[index], self._bounds[index + 1]
         ranges, bright = self._out[0].value
         return Readings(
@@ -484,7 +485,7 @@ class RangeDevices:
         self._built(engine)
         missing = numbers[~self._taken[numbers]]
         if len(missing):
-            self._cast_late(engine, missing)
+            self._measure_on_demand(engine, missing)
 
     def number(self, key: Hashable) -> int:
         """Return the number of a device among all; -1 if there is none.
@@ -601,16 +602,16 @@ class RangeDevices:
                     ranges[self._bounds[index] : self._bounds[index + 1]],
                 )
 
-    def _cast_late(self, engine: Engine, chosen: I8) -> None:
+    def _measure_on_demand(self, engine: Engine, chosen: I8) -> None:
         """Measure for a read outside of a step.
 
         The queues of delayed readings do not change.
         """
         self._cast(engine, chosen)
         if self._delays:
-            self._hold_back(engine, chosen, is_kept=False)
+            self._queue_readings(engine, chosen, is_kept=False)
 
-    def _hold_back(self, engine: Engine, chosen: I8, *, is_kept: bool) -> None:
+    def _queue_readings(self, engine: Engine, chosen: I8, *, is_kept: bool) -> None:
         """Replace measured readings of delayed devices by the available ones.
 
         If there is no available reading yet, the present measurement stays. With

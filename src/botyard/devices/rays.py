@@ -38,6 +38,7 @@ class RaySensor:
         self.spec = spec
         self._ranging = ranging
         self._engine = engine
+        # Names of sensors are unique per body only.
         self._key = (spec.parent, "rays", spec.name)
         # Each ray has its own origin and direction, hence its own bundle.
         bundles = [Bundle(mount=ray, r_max=spec.range) for ray in spec.rays]

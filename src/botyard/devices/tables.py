@@ -46,6 +46,7 @@ class TableIrSpec(DeviceSpec):
 
 def under_table(scene: Scene, spec: TableIrSpec, pose: Pose) -> tuple[bool, ...]:
     """Return for each sensor of a robot at `pose` whether a table top is above it."""
+    # Map files spell the types in different cases.
     tables = [a.corners for a in scene.areas if a.kind.lower() in TABLES]
     points = [transform_point(pose, x, y) for x, y in spec.positions]
     return tuple(

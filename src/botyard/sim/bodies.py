@@ -252,6 +252,7 @@ class Bodies(Core):
         Does nothing if the body is not carried.
         """
         self._check_thread()
+        # Only a real change is noted in the journal.
         if self._engine.carrier_of(name) is not None:
             self._note(None, Detach, name)
             self._engine.detach(name)

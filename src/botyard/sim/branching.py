@@ -65,6 +65,7 @@ def branch(
         if robots.get(name) == known.digest(robot.spec)
     }
     driven = {name for name in stay if sim.robots[name].clients}
+    # Read before the restoration overwrites the present values.
     commands = {name: _set_up(sim, name) for name in robots if name in driven}
     stopped = [name for name in robots if name in driven or head.claims.get(name)]
     there = {

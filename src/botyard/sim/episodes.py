@@ -339,7 +339,7 @@ def _plan_of(
         revision=engine.feed.last(*_SHAPING),
         modes=state.err_mode.tobytes(),
         carriers=state.carrier.tobytes(),
-        zero=_joined(
+        zero=_merge_adjacent(
             [
                 *(getattr(state, name) for name in _ZERO),
                 engine.table(Boards).estop_pressed,
@@ -370,7 +370,7 @@ def _plan_of(
     )
 
 
-def _joined(columns: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
+def _merge_adjacent(columns: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
     """Merge adjacent columns of a block into one array of bytes each.
 
     Fewer arrays take less time: each NumPy call costs 0.2 µs.

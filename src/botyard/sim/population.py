@@ -72,7 +72,7 @@ class Population(Bodies, ABC, Generic[R]):
         self._unserved: set[str] = set()
         self._probe = Probe(self)
         self.warn_by(warn)
-        self._doubt_map()
+        self._warn_about_map()
 
     @abstractmethod
     def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> R:
@@ -209,7 +209,7 @@ class Population(Bodies, ABC, Generic[R]):
         self._check_thread()
         # Handles of sensors note their rays; the entry below covers them.
         with self._journal:
-            robots = self._put_in(spec, names, starts)
+            robots = self._insert_robots(spec, names, starts)
         self._note(None, AddRobots, spec, tuple(names), tuple(starts))
         if controller is not None:
             try:
@@ -224,7 +224,7 @@ class Population(Bodies, ABC, Generic[R]):
             self._warn(doubt)
         return robots
 
-    def _put_in(
+    def _insert_robots(
         self, spec: RobotSpec, names: Sequence[str], starts: Sequence[Pose]
     ) -> list[R]:
         body = robot_body(spec, "")
@@ -273,9 +273,9 @@ class Population(Bodies, ABC, Generic[R]):
                 raise arguments.unknown(name, self._robots, "robot")
 
         self._note(None, RemoveRobots, tuple(names))
-        self._take_out(names)
+        self._remove_bodies(names)
 
-    def _take_out(self, names: Sequence[str]) -> None:
+    def _remove_bodies(self, names: Sequence[str]) -> None:
         self._engine.remove_bodies(names)
         for name in names:
             self._holds.pop(name, None)
@@ -345,7 +345,7 @@ class Population(Bodies, ABC, Generic[R]):
         self._set_scene(scene)
         self.feed.tell(Subject.MAP, Subject.BODIES)
         self._note(None, ReplaceScene, scene)
-        self._doubt_map()
+        self._warn_about_map()
 
     def add_wall(self, *points: tuple[float, float]) -> None:
         """Add thin walls from point to point, x and y in m.
@@ -375,7 +375,7 @@ class Population(Bodies, ABC, Generic[R]):
         )
         self.replace_scene(replace(scene, segments=segments, boxes=boxes))
 
-    def _doubt_map(self) -> None:
+    def _warn_about_map(self) -> None:
         doubt = doubtful_map(self.scene, self._engine.grid)
         if doubt is not None:
             self._warn(doubt)

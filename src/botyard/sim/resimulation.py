@@ -58,6 +58,7 @@ def _up_to(sim: Simulation, tick: int) -> Iterator[int]:
         # Functions before a step are left out: the journal holds the commands of
         # programs.
         sim.engine.step()
+        # Before the changes after this step, like the digests of a recording.
         yield sim.digest()
 
 

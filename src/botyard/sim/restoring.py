@@ -511,7 +511,7 @@ def _arrange_bodies(
             if is_known
         }
         # Removed first, because a new body may have the name of an old one.
-        sim._take_out([name for name in engine.rows if name not in stays])
+        sim._remove_bodies([name for name in engine.rows if name not in stays])
         # Adding many at once is much faster than one by one.
         missing: dict[bytes, list[Body]] = {}
         for body, is_known in zip(roster.bodies, there, strict=True):
@@ -521,7 +521,7 @@ def _arrange_bodies(
         for digest, bodies in missing.items():
             model = models[digest]
             if isinstance(model, RobotSpec):
-                sim._put_in(
+                sim._insert_robots(
                     model,
                     [body.name for body in bodies],
                     [Pose(*body.start or ()) for body in bodies],

@@ -565,6 +565,7 @@ class Simulation(Restorable[Robot]):
             for _ in range(n):
                 programs.call()
                 looks.tell(self._engine.step())
+        # An exception of a controller must not block all later steps.
         finally:
             self._is_stepping = False
 

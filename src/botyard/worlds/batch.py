@@ -659,6 +659,7 @@ class Batch:
         """
         drawing = self._drawings.of((clearance, reachable), _Drawing)
         if drawing.table is None or not self._plan.has_one_map or len(self._kinds) > 1:
+            # One key for each pair of a map and a robot set
             keys = self._grid_of[chosen] * len(self._kinds) + self._lineup_of[chosen]
             for key in drawing.addresses.missing(keys):
                 drawing.packs[key] = space(*divmod(key, len(self._kinds)))

@@ -136,9 +136,14 @@ class Copies:
             sim.add_robot(spec, name, pose=(x, y, th))
 
         if number not in self._usual:
-            self._usual[number] = self._erring(robot_set, *self._batch.as_added(number))
+            self._usual[number] = self._error_parameters(
+                robot_set, *self._batch.as_added(number)
+            )
         for name, values, usual in zip(
-            names, self._erring(robot_set, state, i), self._usual[number], strict=True
+            names,
+            self._error_parameters(robot_set, state, i),
+            self._usual[number],
+            strict=True,
         ):
             sim.robots[name].set_parameters(
                 # Only differences from the models: without any, the copy equals a
@@ -175,13 +180,14 @@ class Copies:
         """Return the number of the robot set of row `i`."""
         return int(state.of(i, "counts")[ROBOT_SET]) if len(self._robot_sets) > 1 else 0
 
-    def _erring(
+    def _error_parameters(
         self, robot_set: RobotSet, state: Blocks, i: int
     ) -> list[dict[str, list[float]]]:
         """Return the errors of robots and sensors in row `i` in the form of `values`."""
         own = {}
         for name in PARAMETERS.keys() - COLUMNS.keys():
             array = state.of(i, PARAMETERS[name])
+            # Boxes have rows in these arrays, but no parameters.
             array = array[self._boxes :] if PARAMETERS[name] in OF_BODIES else array
             own[name] = array[..., PARTS[name]] if name in PARTS else array
 

@@ -154,7 +154,7 @@ class EpisodeLog:
         if not len(rows):
             return
         # Before the call, because `after` makes the present state the known one.
-        self._look(rows)
+        self._mark_written(rows)
         slot = self._slot[rows]
         calls = self._calls[slot, rows]
         if calls.max(initial=0) >= self._steps.shape[1]:
@@ -192,7 +192,7 @@ class EpisodeLog:
         """Mark the present episodes of these worlds as not repeatable."""
         self._whole[self._slot[rows], rows] = False
 
-    def _look(self, rows: I8) -> None:
+    def _mark_written(self, rows: I8) -> None:
         """Mark episodes of worlds whose state the caller has written as not repeatable."""
         written = (self._pose[rows] != self._last_pose[rows]).any(axis=(1, 2))
         written |= (self._tick[rows] != self._last_tick[rows]) | (
@@ -216,7 +216,7 @@ class EpisodeLog:
         NotNowError
             The episode is not kept.
         """
-        self._look(np.array([world]))
+        self._mark_written(np.array([world]))
         wanted = int(self._episode[world]) if number is None else number
         present = int(self._slot[world])
         # New seeds may make two episodes with one number: the present one counts.
@@ -275,6 +275,7 @@ class Episode:
                 one.name: one.values for one in self._written if one.call == call
             }
             if written:
+                # Parameters change before the call of `step`, as in the batch.
                 self._write(sim, written)
             # A call without steps only measures again, and ignores commands.
             if not self.steps[call]:

@@ -27,6 +27,7 @@ from botyard.engine.build import BodySpec
 from botyard.engine.episode_starts import LINEUP_STREAM, draw_numbers
 from botyard.engine.kernels.latency import delay_steps, is_slower
 from botyard.engine.layout import I8, U8, Bodies, State
+from botyard.engine.simulation import NOTES_CONTACTS
 from botyard.errors import ArgumentError
 from botyard.formats.models import find_robot
 from botyard.model.beams import Bundle
@@ -216,8 +217,8 @@ class RobotSets(Sequence[RobotSet]):
         return RobotSet(
             robots=robots,
             state=sim.engine.state,
-            # Bit 1 makes the kernel note obstacles, see `Bodies.feels`.
-            bodies=bodies._replace(feels=bodies.feels | np.int8(2)),
+            # Worlds report obstacles (`Worlds.contact`), which the kernel must note.
+            bodies=bodies._replace(feels=bodies.feels | NOTES_CONTACTS),
             specs=tuple(sim.engine.specs),
             sensors=tuple(of_fans),
             fans=tuple(fans),

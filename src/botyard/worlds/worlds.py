@@ -199,6 +199,7 @@ class Worlds(ReadOnly):
                 f"Worlds() got an unexpected keyword argument '{unknown[0]}'"
             )
 
+        # Checked by `Simulation`, which is made with them for each robot set.
         settings: dict[str, Any] = {"step": step, **errors}
         own_seeds = seeds_of_worlds(seeds, n)
         first = np.zeros(n, np.int64)
@@ -430,6 +431,7 @@ class Worlds(ReadOnly):
             wrong = self._settle()
             if len(wrong):
                 chosen, everyone = (
+                    # The kernel must not run for worlds with invalid numbers.
                     np.setdiff1d(
                         np.arange(len(self)) if chosen is None else chosen, wrong
                     ),
@@ -456,7 +458,7 @@ class Worlds(ReadOnly):
                 # Worlds with invalid numbers were not called, so that the kernel knows
                 # no fault.
                 faults |= {
-                    i: self._number_words(i)
+                    i: self._describe_number(i)
                     for i in wrong.tolist()
                     if everyone is None or i in everyone
                 }
@@ -517,7 +519,9 @@ class Worlds(ReadOnly):
         )
         with self._lock:
             if not (
-                is_next and type(poses) is np.ndarray and self._restarted(chosen, poses)
+                is_next
+                and type(poses) is np.ndarray
+                and self._reset_plain(chosen, poses)
             ):
                 self._reset(chosen, seeds, poses, box_poses, map_id, model_id)
 
@@ -582,7 +586,7 @@ class Worlds(ReadOnly):
 
         self._begin(chosen, starts, robot_sets != before[:, ROBOT_SET])
 
-    def _restarted(self, chosen: I8, poses: NDArray[Any]) -> bool:
+    def _reset_plain(self, chosen: I8, poses: NDArray[Any]) -> bool:
         """Reset worlds in the usual case with fewer calls; False for other cases.
 
         The usual case is the next episode in the only map, at given poses.
@@ -628,6 +632,7 @@ class Worlds(ReadOnly):
             boxes = starts[:, :count] if boxes is None else boxes
             poses = starts[:, count:] if poses is None else poses
 
+        # Drawn after the boxes are known, because robots keep clear of them.
         if is_free:
             poses = self._sampled(
                 chosen, boxes if count else None, FREE_CLEARANCE_M, reachable=True
@@ -726,9 +731,9 @@ class Worlds(ReadOnly):
         if len(wrong) and chosen is not None:
             wrong = np.intersect1d(wrong, chosen)
         if len(wrong):
-            raise WorldFaultError({i: self._number_words(i) for i in wrong.tolist()})
+            raise WorldFaultError({i: self._describe_number(i) for i in wrong.tolist()})
 
-    def _number_words(self, i: int) -> str:
+    def _describe_number(self, i: int) -> str:
         """Describe the invalid number of a map or of models of a world (see `_settle`)."""
         number, none, count = self._map_ids[i], "there is no map", self._maps.count
         if number >= 0 and (count is None or number < count):
@@ -784,7 +789,7 @@ class Worlds(ReadOnly):
             return {}
         faults = self._batch.faults(None)
         return {
-            i: self._words(Fault(int(faults[i])), i)
+            i: self._describe_fault(Fault(int(faults[i])), i)
             for i in self._failed(chosen).tolist()
         }
 
@@ -806,7 +811,7 @@ class Worlds(ReadOnly):
                 self._faults(chosen), "; its episode has started, without readings"
             )
 
-    def _words(self, fault: Fault, i: int) -> str:
+    def _describe_fault(self, fault: Fault, i: int) -> str:
         """Describe the fault of a world."""
         drive = self._batch.state.all("drive")[:, self._robots]
         live = {
@@ -1083,13 +1088,13 @@ class Worlds(ReadOnly):
         with self._lock:
             self._refuse(self._wrong_numbers(), np.array([i]))
             try:
-                return self._going_on(i)
+                return self._copy_of_world(i)
             except BotyardError as error:
                 raise ArgumentError(
                     f"world {i}: its state does not belong to these worlds: {error}"
                 ) from error
 
-    def _going_on(self, i: int) -> Simulation:
+    def _copy_of_world(self, i: int) -> Simulation:
         """Return the simulation of a world with a valid number."""
         sim = self._copies.simulation(self._batch.state, i)
         # The next step takes commands written since the last one. Robots without a new
