@@ -69,6 +69,7 @@ def assemble(
         rotate_logs=rotate_logs,
         watchdog=o.ambf_watchdog,
     )
+    # `--fast` on the command line takes precedence over the speed of a world file.
     if settings.speed is not None and not o.fast:
         parts.hub.set_speed(settings.speed)
     if o.paused:
@@ -159,6 +160,7 @@ def _start_pose(
         bounds = sim.scene.bounds
         # `check_world` has rejected this start without a map.
         assert bounds is not None
+        # Each further robot starts 1 m further away, so that they do not overlap.
         return Pose(bounds[0] - 2.0, bounds[1] - 2.0 - index, 0.0)
 
     return sim.random_free_place(spec, index)

@@ -131,6 +131,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     work = LoopHost(hub)
     control = Control(sim, read_only=read_only, allow_exit=allow_exit)
     control.clock = hub
+    # A robot must stop when its driver no longer renews the command.
     hub.looks.append(lambda: stop_expired_drivers(control))
     control.mass_kernels = lambda: mass_kernels(work)
     control.end = work.end_soon

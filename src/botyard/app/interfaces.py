@@ -39,6 +39,7 @@ def _switch(interface: Interface, given: Mapping[str, Any], run: Run) -> Switch:
         and "everybody" not in given
         and interface.name in BUILT_IN
     ):
+        # The robots' own listening address decides whether other computers may connect.
         options["everybody"] = not is_loopback(run.o.bind_to_address)
 
     return PumpService(
@@ -70,6 +71,8 @@ async def begin_interfaces(
         _register(
             stack, robot_servers, name, _switch(interface, given.get(name, {}), run)
         )
+        # Start only after all interfaces are registered: starting one may look up
+        # another.
         asked += [name] if wish.is_asked(o) and name not in rest else []
 
     others = {i.name: i for i in plug_ins()} | {

@@ -25,6 +25,7 @@ def options_of(keywords: Mapping[str, Any]) -> RunOptions:
     ArgumentError
         A keyword is unknown (with a suggestion), or its value is not valid.
     """
+    # The defaults of `serve` may differ from the command line's (`serve_default`).
     given: dict[str, Any] = {o.name: o.serve_default for o in KEYWORDS.values()}
     for word, value in keywords.items():
         option = KEYWORDS.get(word)

@@ -113,6 +113,7 @@ class Page:
         else:
             try:
                 await self._server.listen(o.gui_address, before)
+            # Another program has taken the port since; viewers must open the new URL.
             except PortError:
                 await self._server.listen(o.gui_address, o.gui_port)
 

@@ -263,6 +263,8 @@ class RosInterfaces:
                 await ros.start()
         except PeerError as error:
             if o.unattended and not o.ros_wait:
+                # An unattended run must fail at once, instead of waiting for ever for a
+                # master.
                 await ros.close()
                 raise RosMasterError(
                     f"no ROS master: {error} (--ros-master embedded starts one, "

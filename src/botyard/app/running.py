@@ -98,6 +98,7 @@ def _serving_once(sim: Simulation) -> Iterator[None]:
         _served.add(id(sim))
 
     mine = threading.get_ident()
+    # Two threads that step one world would corrupt it.
     sim.belong_to(lambda: threading.get_ident() == mine)
     try:
         yield
@@ -269,6 +270,8 @@ class Running(RunningInfo):
         Raise its error, if any.
         """
         self._thread.start()
+        # A daemon thread would otherwise be cut off in the middle of a write at the
+        # program's end.
         atexit.register(self.end)
         try:
             self._ready.wait()
@@ -295,6 +298,8 @@ class Running(RunningInfo):
 
         if threading.current_thread() is self._thread:
             return
+        # Not reached in the simulator's own thread: a thread cannot wait for its own
+        # end.
         self._join()
         atexit.unregister(self.end)
 

@@ -110,6 +110,7 @@ class Serving:
         assert self._running is not None
         self._running.end()
         if error is None:
+            # Without an error in the block, the simulator's own error is raised.
             self._running.raise_error()
         else:
             _note(error, self._running.error)

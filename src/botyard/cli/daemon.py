@@ -62,6 +62,8 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
         try:
             for line in process.stdout:
                 click.echo(line, nl=False)
+                # The child keeps its pipe open for ever, so wait for this word, not for
+                # the end of file.
                 if "ready" in line:
                     click.echo(
                         "botyard runs in the background as process "

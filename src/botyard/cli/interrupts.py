@@ -280,6 +280,7 @@ def begin() -> None:
     _state.has_begun = True
     if os.name == "posix":
         read, write = os.pipe()
+        # `set_wakeup_fd` requires a non-blocking descriptor.
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         threading.Thread(
@@ -288,6 +289,8 @@ def begin() -> None:
         _state.is_watched = True
 
     signal.signal(signal.SIGINT, _state.on_signal)
+    # A parent may have started us with these signals blocked, for example nohup or a
+    # daemon.
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(
             signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}

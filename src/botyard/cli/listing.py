@@ -36,6 +36,7 @@ def print_table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
         table.add_row(*map(Text, row))
     console = Console()
     if not console.is_terminal:
+        # In a file or pipe, rich would fold the table at 80 columns.
         console.width = 160
     console.print(table)
 

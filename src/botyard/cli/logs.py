@@ -416,6 +416,7 @@ def set_up_logging(
     root.setLevel(
         logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
     )
+    # The root logger's handler, `Libraries`, would write each line a second time.
     root.propagate = False
     logs.libraries.install()
     return logs

@@ -91,6 +91,7 @@ def run(o: RunOptions, context: click.Context) -> int:
     if o.daemonize:
         from botyard.cli.daemon import daemonize
 
+        # Before anything else: the child process repeats the whole command line.
         return daemonize(context.meta[ARGUMENTS], o.log_file)
 
     if _is_supervised(o):
@@ -537,6 +538,7 @@ async def _serve(
                 keep_log(o.log_file)
 
             if keeper is not None and not hub.is_crash:
+                # A regular end needs no restart, so the state is deleted.
                 keeper.forget()
             _write_results(sim, o, place)
             return status
@@ -581,6 +583,7 @@ def _keep_state(
 
     # A supervisor, if any, holds the file from one start to the next.
     if o.supervisor is None:
+        # Two simulators with one state file would overwrite each other's state.
         stack.enter_context(Hold(o.state_file))
     keeper = StateKeeper(robot_servers, o.state_file, page, o.supervisor)
     stack.callback(keeper.close)

@@ -169,6 +169,7 @@ def _carry_out(
             "--resume continues, --only failed repeats failed runs, --force starts again"
         )
 
+    # Checked before the first run, because the table is written after hours of work.
     study.folder.check_table()
     runs = study.left(only_failed=only == "failed")
     if ray is None:

@@ -1041,6 +1041,7 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
             row.outcome in ("deadlock", "refused")
             and (c.family, c.robots, c.supervisor) not in seen
         ):
+            # One example per family, size and supervisor is enough.
             seen.add((c.family, c.robots, c.supervisor))
             size = f" of {c.robots}" if c.robots else ""
             click.echo(f"{c.family}{size}, seed {c.seed}, {c.supervisor}: {row.text}")

@@ -185,6 +185,7 @@ def _contains(corners: Sequence[tuple[float, float]], x: float, y: float) -> boo
     """
     found = False
     for (ax, ay), (bx, by) in zip(corners, [*corners[1:], corners[0]], strict=True):
+        # The half-open comparison counts a corner for one of its two edges only.
         if (ay > y) != (by > y) and x < ax + (y - ay) / (by - ay) * (bx - ax):
             found = not found
 

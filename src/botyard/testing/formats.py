@@ -70,6 +70,7 @@ def check_map_format(
 
 def damaged_copies(data: bytes, draw: random.Random, rounds: int) -> Iterable[bytes]:
     """Yield damaged copies: truncated, changed, duplicated and inserted bytes."""
+    # An empty file is the most common damage.
     yield b""
     for _ in range(rounds):
         copy = bytearray(data)

@@ -59,6 +59,7 @@ class Truth:
             self.way.append(pose)
             if len(self.way) > MAX_WAY:
                 del self.way[1::2]
+                # Dropping every second pose keeps the spacing uniform.
                 self._stride *= 2
 
         self._steps += 1

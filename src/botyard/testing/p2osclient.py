@@ -93,6 +93,7 @@ class P2osClient:
                         f"{[p.id for p in packets]}"
                     )
 
+                # CLOSE puts the robot back to the start of the handshake.
                 self.send(command(C.CLOSE))
                 number = 0
                 continue
@@ -130,6 +131,8 @@ class P2osClient:
         for _ in range(20):
             while self._pending:
                 packet = self._pending.pop(0)
+                # Packet ids of reports (pioneer-protocol §5); the driver ignores all
+                # others here.
                 if 0x30 <= packet.id <= 0x34:
                     return self._parse(packet)
 

@@ -144,6 +144,8 @@ def _search(
             n = x + dx, y + dy
             if not (0 <= n[0] < columns and 0 <= n[1] < rows) or n in done:
                 continue
+            # No diagonal step between two blocked cells: the disc would not fit
+            # through.
             if n != end and (
                 blocked[n[1], n[0]]
                 or (dx and dy and blocked[y, n[0]] and blocked[n[1], x])
@@ -172,6 +174,7 @@ def _pulled(blocked: Cells, cells: list[tuple[int, int]]) -> list[tuple[int, int
 
 def _sees(blocked: Cells, a: tuple[int, int], b: tuple[int, int]) -> bool:
     """Return whether the line of sight between two cells is free."""
+    # Two samples per cell suffice, because blocked cells were grown by the radius.
     n = 2 * max(abs(b[0] - a[0]), abs(b[1] - a[1]), 1)
     t = np.arange(1, n) / n
     x = np.floor(a[0] + 0.5 + t * (b[0] - a[0])).astype(np.int64)

@@ -55,6 +55,8 @@ class Program:
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
                 env={"PYTHONUNBUFFERED": "1", **os.environ, **env},
+                # A process group of its own, so that all children can be ended with the
+                # program.
                 start_new_session=os.name != "nt",
             )
 

@@ -143,6 +143,7 @@ def _settings(node: pytest.Item, seed: int) -> Settings:
 
     own = {name: given.pop(name) for name in _OWN if name in given}
     if node.config.getoption("--botyard-page"):
+        # A viewer watches the page, so the world runs in real time.
         given["page"], own["speed"] = True, 1.0
     return Settings(map=where, seed=seed, options=given, **own)
 

@@ -174,6 +174,7 @@ class RobotWorld:
         with ExitStack() as stack:
             options = dict(self.settings.options)
             options.setdefault("page", False)
+            # Free ports, so that tests can run in parallel.
             options.setdefault("port", 0)
             options |= self._ros(stack)
             if math.isinf(self.settings.speed):
@@ -229,6 +230,9 @@ class RobotWorld:
         options: dict[str, Any] = {}
         if self.settings.ros1:
             with socket.create_server((self.host, 0)) as free:
+                # Between closing this socket and the master's start, another program
+                # could take the port; on a loopback address with random ports this is
+                # unlikely.
                 port = free.getsockname()[1]
             options["ros_master"] = f"embedded:{port}"
             self.env |= {
@@ -401,6 +405,7 @@ class RobotWorld:
         )
         end = time.monotonic() + limit
         try:
+            # In lockstep, the client's commands advance the time.
             if not self.settings.lockstep:
                 self.running.resume()
             while not run.over.wait(POLL_S):
@@ -564,6 +569,7 @@ class _Run:
         if self._clearance is not None:
             for name in self._guarded or scenery.sim.robots:
                 scenery.truth.watch_clearance(name, self._clearance)
+                # Each run measures its own minimum.
                 scenery.truth[name].clearance = math.inf
 
         for condition in (self._condition, *self._always):
