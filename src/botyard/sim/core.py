@@ -286,6 +286,7 @@ class Core(ReadOnly):
         engine = self._engine
         if name not in engine.rows:
             self._check_there(name)
+        # Most commands are velocities: one test lets them pass.
         if type(command) in _COUNTED:
             if isinstance(command, cmd.Hold):
                 self.hold(name, command.on, source)

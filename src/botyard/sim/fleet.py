@@ -223,6 +223,7 @@ class Fleet(ReadOnly):
                 part[:, None, 0] - xy[None, :, 0],
                 part[:, None, 1] - xy[None, :, 1],
             )
+            # Squares order like distances, and need no root.
             away = dx * dx + dy * dy
             rows = np.arange(len(part))
             # A robot is not its own neighbour.
@@ -286,6 +287,7 @@ class Fleet(ReadOnly):
             else np.zeros(places.shape)
         )
         if missing is not None:
+            # The gather read index 0 in their place.
             ranges[missing] = np.nan
         return ranges
 

@@ -451,6 +451,7 @@ class Population(Bodies, ABC, Generic[R]):
             end = "" if n == 1 else f"_{n:03d}"
             # The number must fit into the limit of names.
             name = base[: MAX_NAME - len(end)] + end
+            # Names are unique among all bodies, not only among robots.
             if name not in self._engine.rows:
                 names.append(name)
             n += 1

@@ -154,6 +154,7 @@ def restore(
             # Caches of values that were derived from a row compare versions.
             getattr(table, VERSION_COLUMN)[:] += 1
 
+    # Columns define the carriers, but outlines are not in the state.
     engine.redraw_carriers()
     # Last, because a change of an outline would wake bodies.
     write_masses(sim.engine, found, head.span)

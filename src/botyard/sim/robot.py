@@ -357,6 +357,7 @@ class BaseRobot(Member):
             There is no such parameter, or it is out of range; nothing is set then.
         """
         self._sim._check_thread()
+        # Checked together with present values: limits may depend on each other.
         found = parameters.spread(self.spec, values)
         parameters.check(
             self.spec, {**self._sim._parameters.get(self.name, {}), **found}

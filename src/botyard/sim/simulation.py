@@ -367,6 +367,8 @@ class Simulation(Restorable[Robot]):
         allow_code = arguments.flag(allow_code, "allow_code")
         options = Options(
             resolution=resolution,
+            # Reading a file must not run code that it names, unless the caller allows
+            # it.
             is_program=lambda name: is_controller(name, allow_code),
             budget=budget,
         )
