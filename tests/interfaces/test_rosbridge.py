@@ -847,7 +847,7 @@ def test_what_a_client_makes_us_keep_is_counted_in_bytes(world: World) -> None:
                 type="std_msgs/String",
                 id=f"{ident:>250}",
             )
-            refused += "no room" in one.log[-1] if one.log else 0
+            refused += "memory limit" in one.log[-1] if one.log else 0
 
         one.log.clear()
 

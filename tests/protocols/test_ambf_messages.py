@@ -123,6 +123,6 @@ def test_there_are_three_generations() -> None:
     assert len(definitions("master")) == 4
     assert len(definitions("1.0")) == len(definitions("2.0")) == 18
     with pytest.raises(
-        WorldError, match=r"expected a generation out of master, 1\.0, 2\.0"
+        WorldError, match=r"expected a generation of master, 1\.0, 2\.0"
     ):
         definitions("3.0")

@@ -122,7 +122,7 @@ def test_wrong_requests_are_told_and_keep_nothing_from_the_others(world: World) 
     texts = [f["message"] for f in said(client, "subscribe", subscriptions=wishes)]
     assert texts == [
         "foxglove: subscribe: no channel 99999",
-        "foxglove: subscribe: there is a subscription 2 already",
+        "foxglove: subscribe: subscription 2 already exists",
         "foxglove: subscribe: expected an id of 32 bits, found -1",
     ]
     world.step()
@@ -513,5 +513,5 @@ def test_one_address_leaves_room_for_the_others(
         return str(said(client, "subscribeParameterUpdates", parameterNames=["a"]))
 
     assert [following("10.0.0.1") for _ in range(3)] == ["[]"] * 3
-    assert "there is no room" in following("10.0.0.1")
+    assert "the memory limit is reached" in following("10.0.0.1")
     assert following("10.0.0.2") == "[]"

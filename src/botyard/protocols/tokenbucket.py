@@ -75,6 +75,7 @@ class Budget:
 
     def spend(self, now: float, cost: float) -> None:
         """Charge the time of finished work, s."""
+        # The time counts in full in each bucket.
         for bucket in self.buckets:
             bucket.spend(now, cost)
 

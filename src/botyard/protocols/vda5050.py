@@ -139,6 +139,7 @@ def _field(table: Any, key: str, kind: type | tuple[type, ...], where: str) -> A
             f"{where}.{key}: not valid in VDA 5050: {shown(value, 60)}",
         )
 
+    # Names are repeated in every state, so their length is bounded.
     if isinstance(value, str) and len(value) > MAX_TEXT:
         raise OrderError(
             "validationError",
@@ -343,9 +344,7 @@ class Vehicle5050:
     serial: str
 
     def topic(self, name: str) -> str:
-        """Return the topic of a kind of message:
-        ``uagv/v2/<manufacturer>/<serial>/<name>``.
-        """
+        """Return a topic: ``uagv/v2/<manufacturer>/<serial>/<name>``."""
         return f"uagv/v2/{self.manufacturer}/{self.serial}/{name}"
 
     def header(self, number: int) -> dict[str, Any]:
@@ -362,9 +361,7 @@ class Vehicle5050:
         }
 
     def connection(self, number: int, state: str) -> dict[str, Any]:
-        """Return a connection message; `state` is ``ONLINE``, ``OFFLINE`` or
-        ``CONNECTIONBROKEN``.
-        """
+        """Return a connection message; `state` is for example ``ONLINE``."""
         return self.header(number) | {"connectionState": state}
 
 

@@ -82,6 +82,7 @@ class Tokens:
         """Return the token of a node on its first mention; None afterwards."""
         if name in self._nodes:
             return None
+        # Tokens of endpoints repeat the number of their node.
         number = self._nodes[name] = next(self._ids)
         return self._key(name, number, "NN", "")
 

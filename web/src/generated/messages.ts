@@ -1,7 +1,7 @@
 // Made by tools/web_types.py from protocols/webgui, recording/samples, formats/registry and servers/web; do not edit.
 
 
-/** What a page's frames are to hold. */
+/** Selection of the contents of a page's frames. */
 export interface View {
   readings?: "all" | "selected" | "none";
   odometry?: boolean;
@@ -9,7 +9,7 @@ export interface View {
   selected?: string[];
 }
 
-/** The first message. */
+/** First message of a page. */
 export interface Hello {
   type: "hello";
   token?: string;
@@ -19,7 +19,7 @@ export interface Hello {
   group?: number;
 }
 
-/** Change the view. The sensors of selected robots are read, as for a client. */
+/** Change the view; the sensors of selected robots are read, as for a client. */
 export interface SetView {
   type: "view";
   view: View;
@@ -27,7 +27,7 @@ export interface SetView {
   group?: number;
 }
 
-/** Acknowledge a frame that was drawn; not answered. */
+/** Acknowledge a drawn frame; not answered. */
 export interface Ack {
   type: "ack";
   number: number;
@@ -49,7 +49,7 @@ export interface Run {
   group?: number;
 }
 
-/** Do `count` steps, then pause. */
+/** Run `count` steps, then pause. */
 export interface Step {
   type: "step";
   count?: number;
@@ -65,7 +65,7 @@ export interface Speed {
   group?: number;
 }
 
-/** Hold bodies by hand, or let go: held ones stand still while they are dragged. */
+/** Hold or release bodies; held bodies stand still while they are dragged. */
 export interface Hold {
   type: "hold";
   names: string[];
@@ -74,7 +74,7 @@ export interface Hold {
   group?: number;
 }
 
-/** A body and its true pose. */
+/** Body and its true pose. */
 export interface Placement {
   name: string;
   x: number;
@@ -82,7 +82,7 @@ export interface Placement {
   th: number;
 }
 
-/** Teleport bodies to true poses. Answered with the number of the present frame: */
+/** Teleport bodies to true poses. */
 export interface Move {
   type: "move";
   to: Placement[];
@@ -90,7 +90,7 @@ export interface Move {
   group?: number;
 }
 
-/** Drive a robot, m/s and rad/s; it stops unless the message is repeated (watchdog). */
+/** Drive a robot, m/s and rad/s. */
 export interface Drive {
   type: "drive";
   name: string;
@@ -120,7 +120,7 @@ export interface EmergencyStop {
   group?: number;
 }
 
-/** State of the joystick that is plugged into a robot, for its client to read: −1 … */
+/** Set the joystick that is plugged into a robot, for its client to read. */
 export interface Joystick {
   type: "joystick";
   name: string;
@@ -132,7 +132,7 @@ export interface Joystick {
   group?: number;
 }
 
-/** A command to an actuator of a robot: one of those in `DeviceReading.commands`, in */
+/** Command an actuator of a robot. */
 export interface CommandDevice {
   type: "command";
   name: string;
@@ -156,7 +156,7 @@ export interface Add {
   group?: number;
 }
 
-/** Add a robot or obstacle of the same model beside each of these. */
+/** Add a robot or obstacle of the same model next to each of these. */
 export interface Clone {
   type: "clone";
   names: string[];
@@ -172,7 +172,7 @@ export interface Remove {
   group?: number;
 }
 
-/** Put robots (without names: all) back where they started, with odometry zero. */
+/** Return robots (without names all) to their start poses, with odometry zero. */
 export interface Reset {
   type: "reset";
   names?: string[] | null;
@@ -180,7 +180,7 @@ export interface Reset {
   group?: number;
 }
 
-/** Switch the odometry errors of a robot on or off. */
+/** Turn the odometry errors of a robot on or off. */
 export interface OdometryErrors {
   type: "odometry_errors";
   name: string;
@@ -189,21 +189,21 @@ export interface OdometryErrors {
   group?: number;
 }
 
-/** Take back what this page did last with bodies or the map. Answered with a line */
+/** Undo the last change by this page of bodies or the map. */
 export interface Undo {
   type: "undo";
   id?: number;
   group?: number;
 }
 
-/** Do again what was undone last. Answered with a line that says what. */
+/** Redo the last undone change; the answer is a line that describes it. */
 export interface Redo {
   type: "redo";
   id?: number;
   group?: number;
 }
 
-/** Look back, without changing anything: this page is shown the last moment at a */
+/** Show this page the last moment at or before a simulated time, s. */
 export interface Look {
   type: "look";
   time?: number | null;
@@ -212,14 +212,14 @@ export interface Look {
   group?: number;
 }
 
-/** Let the world go on from the moment that this page looks at; it shows the present */
+/** Let the world continue from the moment that this page looks at. */
 export interface GoOn {
   type: "go_on";
   id?: number;
   group?: number;
 }
 
-/** Let a recording that is shown begin again at its end. */
+/** Turn repeating of a shown recording at its end on or off. */
 export interface Loop {
   type: "loop";
   on: boolean;
@@ -227,14 +227,14 @@ export interface Loop {
   group?: number;
 }
 
-/** What the robots of a recorded run of traffic did over time. Answered with */
+/** Request what the robots of a recorded traffic run did over time. */
 export interface Chart {
   type: "chart";
   id?: number;
   group?: number;
 }
 
-/** Load another map, for all clients, by its name; an empty name: no map. */
+/** Load another map for all clients by its name; an empty name removes the map. */
 export interface LoadMap {
   type: "map";
   name: string;
@@ -242,7 +242,7 @@ export interface LoadMap {
   group?: number;
 }
 
-/** Read the present map's file again. */
+/** Read the file of the present map again. */
 export interface Reload {
   type: "reload";
   id?: number;
@@ -257,7 +257,7 @@ export interface Snapshot {
   group?: number;
 }
 
-/** Record the run to a file in the working directory of the simulator; answered with */
+/** Record the run to a file in the working directory of the simulator. */
 export interface StartRecording {
   type: "start_recording";
   name?: string;
@@ -270,14 +270,14 @@ export interface StartRecording {
   group?: number;
 }
 
-/** End the recording; answered with the path of its file. */
+/** End the recording; the answer is the path of its file. */
 export interface StopRecording {
   type: "stop_recording";
   id?: number;
   group?: number;
 }
 
-/** Write what a recording keeps in memory to a file; answered with its path. */
+/** Write a recording that is kept in memory to a file; the answer is its path. */
 export interface SaveRecording {
   type: "save_recording";
   name?: string;
@@ -285,7 +285,7 @@ export interface SaveRecording {
   group?: number;
 }
 
-/** Make a movie of a part of the recording, or of what is kept of a running */
+/** Make a movie of a part of the recording, or of a running simulation. */
 export interface WriteMovie {
   type: "write_movie";
   begin: number;
@@ -302,14 +302,14 @@ export interface WriteMovie {
   group?: number;
 }
 
-/** Give up the movie that is being made. */
+/** Cancel the movie that is being made. */
 export interface CancelMovie {
   type: "cancel_movie";
   id?: number;
   group?: number;
 }
 
-/** Get a file of `Files`: answered with its address, which is good for a minute. */
+/** Request a file of `Files`; the answer is its temporary address. */
 export interface Download {
   type: "download";
   file: string;
@@ -334,7 +334,7 @@ export interface StartRobot {
   factory?: boolean;
 }
 
-/** Choices of the start dialog. `map` null: no map. */
+/** Choices of the start dialog; `map` null is no map. */
 export interface Start {
   type: "start";
   map: string | null;
@@ -346,7 +346,7 @@ export interface Start {
   group?: number;
 }
 
-/** Answer the question of `Status`: go on, or end. */
+/** Answer the question of `Status`: continue, or exit. */
 export interface Reply {
   type: "reply";
   go_on: boolean;
@@ -354,21 +354,21 @@ export interface Reply {
   group?: number;
 }
 
-/** End the simulator; also sent when the start dialog is cancelled. */
+/** Exit the simulator; also sent when the start dialog is cancelled. */
 export interface Exit {
   type: "exit";
   id?: number;
   group?: number;
 }
 
-/** List models and maps: answered with `CatalogResult`. */
+/** Request the models and maps; the answer is `CatalogResult`. */
 export interface Catalog {
   type: "catalog";
   id?: number;
   group?: number;
 }
 
-/** Show structures of the engine: answered with `DebugResult`. */
+/** Request structures of the engine; the answer is `DebugResult`. */
 export interface Debug {
   type: "debug";
   what: "grid" | "clearance" | "rays" | "candidates";
@@ -381,21 +381,21 @@ export interface Debug {
   group?: number;
 }
 
-/** A request was carried out. */
+/** Answer to a request that was executed. */
 export interface Ok {
   type: "ok";
   id: number;
   result: unknown;
 }
 
-/** A request was not carried out, and why. */
+/** Answer to a request that failed, with the reason. */
 export interface Failed {
   type: "error";
   id: number;
   message: string;
 }
 
-/** An interface of the simulator. */
+/** State of an interface of the simulator. */
 export interface InterfaceState {
   name: string;
   on: boolean;
@@ -403,7 +403,7 @@ export interface InterfaceState {
   problem: string;
 }
 
-/** Defaults of the start dialog, when there is to be one. */
+/** Defaults of the start dialog, if it is shown. */
 export interface StartOffer {
   models: string[];
   port: number;
@@ -411,7 +411,7 @@ export interface StartOffer {
   warn_unsupported: boolean;
 }
 
-/** The answer to `Hello`. `page`: number of this page, to be named when a file is */
+/** Answer to `Hello`. */
 export interface Welcome {
   type: "welcome";
   version: number;
@@ -423,12 +423,12 @@ export interface Welcome {
   start: StartOffer | null;
 }
 
-/** The start dialog was answered, by this page or another one. */
+/** Message that the start dialog was answered, by this page or another one. */
 export interface Started {
   type: "started";
 }
 
-/** A robot model or an obstacle as it is drawn: polygons in its own frame, and where */
+/** Robot model or obstacle for drawing. */
 export interface Model {
   name: string;
   description: string;
@@ -442,7 +442,7 @@ export interface Model {
   problem: string;
 }
 
-/** A body: a row of the frames' columns. Robots come first, then boxes of the map. */
+/** Body: a row of the frames' columns; robots come first, then boxes of the map. */
 export interface BodyInfo {
   name: string;
   model: number;
@@ -450,7 +450,7 @@ export interface BodyInfo {
   port: number;
 }
 
-/** Sensors with the same rays. Each ray starts at an origin (x, y) in the robot's */
+/** Sensors with the same rays. */
 export interface Group {
   id: number;
   kind: "laser" | "sonar";
@@ -462,7 +462,7 @@ export interface Group {
   step: number;
 }
 
-/** A map, and where to fetch it. */
+/** Map, and the address of its walls. */
 export interface MapInfo {
   url: string;
   name: string;
@@ -471,7 +471,7 @@ export interface MapInfo {
   view: [number, number, number, number] | null;
 }
 
-/** Layout of the columns of frames until the next such message, and the map that */
+/** Layout of the columns of frames until the next such message, with their map. */
 export interface Schema {
   type: "schema";
   number: number;
@@ -484,7 +484,7 @@ export interface Schema {
   groups: Group[];
 }
 
-/** The moment that a page looks at: steps done, and simulated time, s. */
+/** Moment that a page looks at: number of steps, and simulated time, s. */
 export interface Looked {
   tick: number;
   time: number;
@@ -493,7 +493,7 @@ export interface Looked {
   disconnected: number;
 }
 
-/** What a page can look at: the last minutes of a running simulation, or a */
+/** Range of moments for a page: the last minutes of a simulation, or a recording. */
 export interface TimeLine {
   first: number;
   last: number;
@@ -504,14 +504,14 @@ export interface TimeLine {
   chart: boolean;
 }
 
-/** An event on the time line: simulated time, s, a line of text, and its kind. */
+/** Event on the timeline: simulated time, s, a line of text, and its kind. */
 export interface Mark {
   time: number;
   kind: string;
   text: string;
 }
 
-/** All events on the time line, oldest first; sent again when there are others. */
+/** All events on the timeline, oldest first; sent again after each change. */
 export interface Marks {
   type: "marks";
   marks: Mark[];
@@ -523,7 +523,7 @@ export interface Client {
   sources: string[];
 }
 
-/** The status bar, twice a second. */
+/** Contents of the status bar, twice a second. */
 export interface Status {
   type: "status";
   clients: number;
@@ -540,7 +540,7 @@ export interface Status {
   drawn: number;
 }
 
-/** A command that an actuator takes: its limits, in SI units, and the unit. */
+/** Command of an actuator: its limits, in SI units, and the unit. */
 export interface DeviceCommand {
   name: string;
   about: string;
@@ -549,7 +549,7 @@ export interface DeviceCommand {
   unit: string;
 }
 
-/** Reading of a device: rows of texts, how many are left out, and marked places (x, */
+/** Reading of a device. */
 export interface DeviceReading {
   device: string;
   about: string;
@@ -592,7 +592,7 @@ export interface Details {
   robots: Detail[];
 }
 
-/** A line of the log. `text` may come from a client: show it as text, never as HTML. */
+/** Log line; `text` may come from a client: show it as text, never as HTML. */
 export interface LogEntry {
   time: number;
   level: "debug" | "info" | "warning" | "error";
@@ -600,20 +600,20 @@ export interface LogEntry {
   text: string;
 }
 
-/** Lines of the log, oldest first, and how many were dropped before them. */
+/** Log lines, oldest first, and the number of dropped lines before them. */
 export interface Log {
   type: "log";
   lines: LogEntry[];
   lost: number;
 }
 
-/** Paths of files that this run has written for clients, the newest last. Pages that */
+/** Paths of files that this run has written for clients, the newest last. */
 export interface Files {
   type: "files";
   paths: string[];
 }
 
-/** A map that can be loaded by `name`. */
+/** Map that can be loaded by `name`. */
 export interface MapFile {
   name: string;
   shipped: boolean;
@@ -625,7 +625,7 @@ export interface CatalogResult {
   maps: MapFile[];
 }
 
-/** When each robot of a run of traffic drove, waited, and was in which sector; times */
+/** Actions of each robot in a traffic run: driving, waiting, and sectors. */
 export interface ChartResult {
   title: string;
   end: number;
@@ -639,7 +639,7 @@ export interface ChartResult {
   left_out: number;
 }
 
-/** Structures of the engine: squares (x, y of the lower left corner, edge, value 0 … */
+/** Structures of the engine. */
 export interface DebugResult {
   squares: number[];
   lines: [number, number, number, number][];

@@ -245,9 +245,7 @@ class Ambf(Surroundings):
     # -- transports and objects
 
     def sensed_by(self, sensor: str) -> str | None:
-        """Return the body that the first hitting ray of a sensor hits; None if none
-        hits.
-        """
+        """Return the body that the first hitting ray hits; None without a hit."""
         short = sensor.rpartition("/")[2]
         for thing in self._objects.values():
             if isinstance(thing, SensorObject) and thing.name == short:
@@ -594,9 +592,7 @@ class Ambf(Surroundings):
             self._publish()
 
     def _publish_all(self) -> None:
-        """Publish all states after steps that a client has requested, because it waits
-        for them.
-        """
+        """Publish all states after requested steps, because the client waits."""
         now, stamp = self.now(), stamp_now()
         for thing in self._objects.values():
             thing.channel.states.run(thing.check, now)

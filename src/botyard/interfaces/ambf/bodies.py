@@ -237,9 +237,7 @@ class Body(AmbfObject):
     # -- commands
 
     def take(self, message: Any) -> None:
-        """Execute a command: position, velocity or force of the body, and joint
-        commands.
-        """
+        """Execute a command: body motion and joint commands."""
         # A client may ask for the lists with a command; they then stay on.
         self.children |= bool(message.publish_children_names)
         self.joint_names |= bool(message.publish_joint_names)
@@ -578,9 +576,7 @@ class MapBody(Body):
 
 
 def planar_wrench(message: Any, field: str = "wrench") -> tuple[float, float, float]:
-    """Return the planar part of a geometry_msgs/Wrench: force x, y, N, and torque z,
-    N·m.
-    """
+    """Return the planar part of a wrench: force x, y, N, and torque z, N·m."""
     wrench = getattr(message, field)
     return float(wrench.force.x), float(wrench.force.y), float(wrench.torque.z)
 

@@ -444,9 +444,7 @@ class VehicleObject(AmbfObject):
         return Template(make, [self.beginning(wire), "I", "fff", "10d"])
 
     def take(self, message: Any) -> None:
-        """Execute a command: power, brake and steering of the wheels, or a wrench of
-        the chassis.
-        """
+        """Execute a command for the wheels, or a wrench of the chassis."""
         low, high = self.spec.steering
         for into, given, least, most in (
             (

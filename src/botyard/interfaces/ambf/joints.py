@@ -74,9 +74,7 @@ class FreeJoint:
 
 
 class RobotWithJoints(Protocol):
-    """Parts of a robot's body that joints use
-    (`botyard.interfaces.ambf.bodies.RobotBody`).
-    """
+    """Parts of `botyard.interfaces.ambf.bodies.RobotBody` that joints use."""
 
     body: str
     robot: Robot
@@ -241,9 +239,7 @@ class GripperJoint:
 
 
 def robot_joints(body: RobotWithJoints) -> list[JointView]:
-    """The joints of a robot: its wheels if it has two driven ones, and those of its
-    gripper.
-    """
+    """Return the joints of a robot: driven wheels and gripper."""
     found: list[JointView] = []
     if body.robot.spec.kinematics.has_two_wheels:
         wheels = Wheels(body)

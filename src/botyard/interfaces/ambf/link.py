@@ -59,9 +59,7 @@ class _Subscription:
     def __init__(self, link: Link, number: int, entry: Input) -> None:
         self._link, self.number, self.input = link, number, entry
         self.last: tuple[bytes, Any] = (b"", None)
-        """Bytes and decoded form of the last message, because clients repeat the same
-        command.
-        """
+        """Bytes and decoded form of the last message, for repeated commands."""
 
     def close(self) -> None:
         self._link.forget(self.number)

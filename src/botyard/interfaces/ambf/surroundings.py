@@ -38,9 +38,7 @@ class Surroundings:
     """
 
     stepper: Caller
-    """Caller of lockstep operations; one for all clients, which topics do not
-    distinguish.
-    """
+    """Caller of lockstep operations, shared by all clients."""
 
     def __init__(
         self,
@@ -75,9 +73,7 @@ class Surroundings:
 
     @property
     def stepped_time(self) -> float | None:
-        """Simulated time while a client steps the world, s; None while time runs by
-        itself.
-        """
+        """Simulated time while a client steps the world, s; otherwise None."""
         raise NotImplementedError
 
     @property
@@ -181,9 +177,7 @@ class Surroundings:
         return None
 
     def sensed_by(self, sensor: str) -> str | None:
-        """Return the body that the first hitting ray of a sensor hits; None if none
-        hits.
-        """
+        """Return the body that the first hitting ray hits; None without a hit."""
         raise NotImplementedError
 
     def identity(self, name: str) -> dict[str, Any]:

@@ -105,8 +105,7 @@ class Past:
         history.look(time, self.sim)
 
     def read(self, selected: Iterable[str]) -> None:
-        """Read the sensors that are read in the world now, and the sensors of these
-        robots.
+        """Read the sensors that are read now, and the sensors of these robots.
 
         The next frame is then a new one.
         """
@@ -127,9 +126,7 @@ class Past:
         self.source.changed()
 
     def difference(self) -> Difference:
-        """Return the robots that the world would lose and get if it continued from
-        here.
-        """
+        """Return the robots that the world would lose and get from here."""
         now, then = self._world.sim.robots, self.sim.robots
         missing = tuple(
             n

@@ -581,8 +581,7 @@ class PageRequests:
         return None
 
     def _check_shown(self, request: AnyRequest, viewer: Viewer) -> None:
-        """Raise NotNowError if a request concerns the present while its page shows the
-        past.
+        """Raise NotNowError if a request about the present comes from the past.
 
         Places and names in the past may differ.
         """
@@ -709,8 +708,7 @@ class PageRequests:
         return self._cached_catalog()
 
     def _cached_catalog(self) -> Portions[msgspec.Raw]:
-        """Return the catalogue of models and maps as JSON, from the cache if it is
-        recent.
+        """Return the catalogue of models and maps as JSON, cached for a while.
 
         It is made in small slices between the steps, because it reads files and
         folders.

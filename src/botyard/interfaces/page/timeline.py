@@ -1,5 +1,4 @@
-"""The page's timeline: the protocol `TimeLine`, and `LookBack` for a running
-simulation.
+"""The page's timeline: `TimeLine`, and `LookBack` for a running simulation.
 
 Looking back shows one page an earlier moment while the world continues for all others.
 To continue from that moment is the operation `Branch`.

@@ -164,8 +164,7 @@ class ViewSource:
     # -- schema and map
 
     def map_name(self) -> str:
-        """Return the unguessable unique name of the present map, for its URL; ""
-        without map.
+        """Return the unguessable name of the present map; "" without a map.
 
         The URL needs no token, so the name protects the map.
         """

@@ -154,9 +154,7 @@ class Entities:
         return self.box(self._spec(name))
 
     def box(self, spec: RobotSpec | BoxObject) -> Any:
-        """Return the Bounds of a model: a box in its own frame, the upper right corner
-        first.
-        """
+        """Return the Bounds of a model: a box, the upper right corner first."""
         corners = np.array(
             [corner for outline in _outlines(spec) for corner in outline]
         )

@@ -440,9 +440,7 @@ class Foxglove:
     # -- parameters
 
     def parameters(self, client: FoxgloveSession) -> Mapping[str, op.Parameter]:
-        """Return the parameters: pause, speed, and the ROS 2 parameters of the world's
-        node.
-        """
+        """Return the parameters: pause, speed, and those of the world's node."""
         node = self._graph.node
         found: dict[str, bool | float] = {
             "pause": self._hub.is_paused,
@@ -509,9 +507,7 @@ class Foxglove:
     # -- who is there
 
     def connections(self) -> Mapping[str, list[dict[str, Any]]]:
-        """Return publishers, subscribers and providers by name; clients are
-        ``foxglove``.
-        """
+        """Return publishers, subscribers and providers, by name."""
         publishers: dict[str, set[str]] = {}
         subscribers: dict[str, set[str]] = {}
         for channel in self._by_id.values():

@@ -383,9 +383,7 @@ class RosGraph:
                 offer.fence.fault(error)
 
     def _activate(self) -> None:
-        """Find the topics with subscribers, and unsubscribe from the sensors of the
-        others.
-        """
+        """Find the topics with subscribers; unsubscribe from other sensors."""
         self._stale = False
         self._steady, self._periodic = [], []
         for member in (self._world, *self._members.values()):

@@ -474,9 +474,7 @@ class Rosbridge:
     def _ask(
         self, caller: RosbridgeSession, offered: _Offered, values: Any, answer: Answer
     ) -> Callable[[], None]:
-        """Pass a call to the client that offers the service; return a function that
-        abandons it.
-        """
+        """Pass on a call; return a function that abandons it."""
         # Many clients together must not fill the buffers of one server.
         if (
             sum(one.client is offered.client for one, _ in self._requests.values())
@@ -627,9 +625,7 @@ class Rosbridge:
     # -- the end
 
     def leave(self, client: RosbridgeSession) -> None:
-        """Release a client that has left; see
-        `botyard.protocols.rosbridge.session.Bus`.
-        """
+        """Release a client; see `botyard.protocols.rosbridge.session.Bus`."""
         self._goals.leave(client)
         self._actions.leave(client)
         # A copy, because unused channels are removed in the loop.

@@ -162,9 +162,7 @@ class ClientActions:
         return goal
 
     def _of(self, client: RosbridgeSession, name: str, ident: Id) -> str | None:
-        """Return the id that the server uses for a client's goal; None if there is
-        none.
-        """
+        """Return the server's id of a client's goal; None without a goal."""
         sought = (client, name, ident)
         return next(
             (

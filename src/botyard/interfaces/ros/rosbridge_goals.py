@@ -204,9 +204,7 @@ class Goals:
     def deliver(
         self, topic: str, message: Outgoing, *, latched: bool, queue: int
     ) -> None:
-        """Pass feedback of an action to the goal's client; the topic also carries
-        others' goals.
-        """
+        """Pass feedback of an action to the goal's client."""
         goal = self._goals.get(message.values["goal_id"]["uuid"].tobytes())
         if goal is not None and goal.wish.feedback:
             goal.client.goal_feedback(goal.wish, message.values["feedback"])

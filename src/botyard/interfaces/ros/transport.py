@@ -45,8 +45,7 @@ class EncodedMessage:
 
     @property
     def message(self) -> Any:
-        """The message as an object of its ROS 1 class, for transports with their own
-        format.
+        """The message as an object of its ROS 1 class.
 
         Like the bytes, it describes the present state.
         """
@@ -95,8 +94,7 @@ class Publication(Protocol):
 
     @property
     def replays_latched(self) -> bool:
-        """Whether each new subscriber of a latched topic gets its present message at
-        once.
+        """Whether new subscribers get a latched message at once.
 
         Otherwise the transport keeps the last message for late joiners.
         """

@@ -440,9 +440,7 @@ class WorldOffers:
     def _result(
         self, type_name: str, act: Callable[[Any], str | None]
     ) -> Callable[[Any], Any]:
-        """Return the handler of a service with ``success`` and ``message`` in its
-        response.
-        """
+        """Return the handler of a service with ``success`` and ``message``."""
 
         def serve(request: Any) -> Any:
             try:
@@ -486,9 +484,7 @@ class WorldOffers:
         return answer(added) if added.done() else then(added, answer)
 
     def _log_line(self, stamp: Stamp) -> Any:
-        """Return one line per step, so that a flood of lines does not delay other
-        topics.
-        """
+        """Return one line per step: a flood must not delay other topics."""
         if not self.lines.ros1:
             return None
         is_error, text = self.lines.ros1.popleft()

@@ -32,9 +32,7 @@ _REASONS: Final[Mapping[str, Code]] = {
     "NoSuchMapError": Code.NOT_FOUND,
     "UnknownFormatError": Code.WORLD_UNSUPPORTED_FORMAT,
 }
-"""Result codes of reading errors, by class name; the default is
-`Code.WORLD_PARSE_ERROR`.
-"""
+"""Result codes of reading errors, by class name; others are WORLD_PARSE_ERROR."""
 
 Answer = dict[str, Any]
 
@@ -150,8 +148,7 @@ class Worlds:
         return then(loading, answer)
 
     def _doubts(self) -> str:
-        """Return warnings about robots of the command line that do not fit the new
-        world.
+        """Return warnings about robots that do not fit the new world.
 
         These robots keep their start poses, which may be inside an obstacle.
         """

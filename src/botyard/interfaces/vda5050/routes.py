@@ -59,8 +59,7 @@ class Route:
     of_node: I8
 
     def conflicts(self, other: Route, limit: SearchLimit, first: int = 0) -> I8:
-        """Find the conflicts of the sectors from `first` with the sectors of another
-        route.
+        """Find the conflicts of the sectors from `first` with another route.
 
         Sectors on different maps do not conflict.
 

@@ -1,18 +1,18 @@
-"""AMBF's topics without ROS: one TCP connection that carries states and commands by
-number (our own format), sans-I/O.
+"""AMBF's topics without ROS: one TCP connection that carries states and commands.
 
-A frame is its length without the length field (u32), a kind (u8) and a payload; all
-little-endian.
+The format is botyard's own; this module is sans-I/O. A frame is its length without the
+length field (u32), a kind (u8) and a payload, all little-endian.
 
-=========  ======================================  ==================================================================
-kind       from                                    what follows
-=========  ======================================  ==================================================================
-0 TOPICS   simulator, at first and when it changes JSON: ``generation`` and ``topics``, a list of [number, name, type,
-                                                   "state" or "command"]
-1 READ     client                                  number of a state (u32): send it from now on
-2 LEAVE    client                                  number of a state (u32): no longer
-3 MESSAGE  both                                    number (u32) and the message in ROS 1's form
-=========  ======================================  ==================================================================
+=========  ==================================  =======================================
+kind       sender                              payload
+=========  ==================================  =======================================
+0 TOPICS   simulator, first and after changes  JSON: ``generation`` and ``topics``
+1 READ     client                              number of a state (u32): start to send
+2 LEAVE    client                              number of a state (u32): stop to send
+3 MESSAGE  both                                number (u32), message in ROS 1's format
+=========  ==================================  =======================================
+
+``topics`` is a list of [number, name, type, "state" or "command"].
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MESSAGE: Final = Kind.MESSAGE
 
 
 class LinkTopic(NamedTuple):
-    """A topic: its number, name and type, and whether it is a state (else a command)."""
+    """Topic: its number, name and type, and whether it is a state or a command."""
 
     number: int
     name: str
@@ -63,7 +63,7 @@ class Topics(msgspec.Struct):
 
 
 class Frame(NamedTuple):
-    """A frame: its kind, the number in it (0 for ``TOPICS``) and the rest."""
+    """Frame: its kind, the number in it (0 for ``TOPICS``) and the rest."""
 
     kind: Kind
     number: int
@@ -71,12 +71,12 @@ class Frame(NamedTuple):
 
 
 def frame(kind: Kind, number: int, data: bytes = b"") -> bytes:
-    """The bytes of a frame with a number."""
+    """Return the bytes of a frame with a number."""
     return _HEAD.pack(5 + len(data), kind) + _NUMBER.pack(number) + data
 
 
 def topics_frame(generation: str, topics: Sequence[LinkTopic]) -> bytes:
-    """The bytes of ``TOPICS``."""
+    """Return the bytes of ``TOPICS``."""
     rows = [
         (t.number, t.name, t.type_name, "state" if t.is_state else "command")
         for t in topics
@@ -86,7 +86,7 @@ def topics_frame(generation: str, topics: Sequence[LinkTopic]) -> bytes:
 
 
 def parse_topics(data: bytes) -> tuple[str, list[LinkTopic]]:
-    """Decode ``TOPICS``: generation and topics.
+    """Return generation and topics of a ``TOPICS`` payload.
 
     Raises
     ------
@@ -113,18 +113,17 @@ class FrameReader:
         """Bytes needed before the incomplete frame can be parsed."""
 
     def receive(self, data: bytes) -> Iterator[Frame]:
-        """Feed bytes; yields the frames that they complete.
+        """Feed bytes, and yield the frames that they complete.
 
         Raises
         ------
         PeerError
-            The bytes are no valid frames.
+            The bytes are not valid frames.
         """
         if self._rest:
             self._rest += data
-            if (
-                len(self._rest) < self._needed
-            ):  # do not copy a long frame for each of its pieces
+            # A long frame must not be copied for each of its pieces.
+            if len(self._rest) < self._needed:
                 return
 
             data = bytes(self._rest)
@@ -134,6 +133,8 @@ class FrameReader:
         self._needed = 4
         while end - at >= 4:
             (length,) = _NUMBER.unpack_from(data, at)
+            # Checked before bytes are collected, so that a wrong length costs no
+            # memory.
             if not 1 <= length <= MAX_FRAME:
                 raise PeerError(
                     f"link: expected a frame of 1 … {MAX_FRAME} bytes, found {length}"

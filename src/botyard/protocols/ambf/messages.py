@@ -1,9 +1,9 @@
-"""The messages of ``ambf_msgs`` in its three generations (reference ambf-messages.md
-§1, §2): State and Command of objects and the world.
+"""Messages of ``ambf_msgs`` in its three generations: State and Command.
 
 Peers compare MD5 sums of definitions, so each program uses one generation. Type names
-are the same in all of them; ``master`` (2019–2020) has objects and the world only,
-``1.0`` adds a type for each kind of object, ``2.0`` an identifier in every State.
+are the same in all of them. ``master`` (2019–2020) has only objects and the world,
+``1.0`` adds a type for each kind of object, and ``2.0`` an identifier in every State.
+Source: reference ambf-messages.md §1, §2.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _lines(*parts: str) -> str:
 
 
 def definitions(generation: str) -> Mapping[str, str]:
-    """Definitions by the types' names, ``ambf_msgs/ObjectState`` and so on.
+    """Return the definitions by the types' names, such as ``ambf_msgs/ObjectState``.
 
     Parameters
     ----------
@@ -48,11 +48,11 @@ def definitions(generation: str) -> Mapping[str, str]:
     Raises
     ------
     WorldError
-        There is no such generation.
+        The generation is unknown.
     """
     if generation not in GENERATIONS:
         raise WorldError(
-            f'AMBF: expected a generation out of {", ".join(GENERATIONS)}, found "{generation}"'
+            f'AMBF: expected a generation of {", ".join(GENERATIONS)}, found "{generation}"'
         )
 
     new = generation == "2.0"

@@ -1,7 +1,6 @@
-"""Throttling of steps by clients, and publishing rates of states: the timing of AMBF's
-interface (ambf-messages.md §4, §7), sans-I/O.
+"""Timing of AMBF's interface, sans-I/O: throttling of steps, and rates of states.
 
-Times are of a clock that the caller reads, s.
+Times are read from the caller's clock, s. Source: ambf-messages.md §4, §7.
 """
 
 from __future__ import annotations
@@ -11,32 +10,34 @@ from typing import Final
 from botyard.model.objects import HIGH, LOW
 
 WATCHDOG: Final = 0.5
-"""Watchdog time-out: without a command for this time, s, objects and the world return
-to their idle behaviour.
+"""Timeout of the watchdog, s.
+
+Without a command for this time, objects and the world return to their idle behaviour.
 """
 MAX_CATCH_UP: Final = 0.02
-"""Delay of a due state that later ones make up for, s: timers wake up late, and steps
-come in bursts.
+"""Delay of a due state for which later ones make up, s.
+
+Timers wake up late, and steps come in bursts.
 """
 DEFAULT_SKIPS: Final = 10
 """Steps per toggle until a command sets their number."""
 
 
 class Stepping:
-    """The throttle of the world: free running, or a number of steps for each toggle of
-    ``step_clock``.
+    """Throttle of the world: free running, or a number of steps for each toggle.
 
-    A toggle that comes while the steps of the one before are not done is kept and not
-    lost, as it is in the original; and the first command that throttles lets nothing
-    through by itself. `original` does both as the original does.
+    The client toggles ``step_clock``. A toggle that comes before the steps of the last
+    one are finished is kept, whereas the original loses it. The first command that
+    throttles allows no step by itself. `original` restores the original's behaviour for
+    both.
 
     Parameters
     ----------
     watchdog : float
-        The throttle is released after this time without a command, s; 0: never.
+        Time without a command after which the throttle is released, s; 0 for never.
     original : bool
-        Behave like AMBF: early toggles are lost, and after the first throttled command
-        up to n steps are made without one.
+        Whether to behave like AMBF: early toggles are lost, and after the first
+        throttled command up to n steps are made without a toggle.
     """
 
     def __init__(self, watchdog: float = WATCHDOG, *, original: bool = False) -> None:
@@ -51,8 +52,9 @@ class Stepping:
         self._last: float | None = None
 
     def command(self, throttle: bool, clock: bool, skips: int, now: float) -> None:
-        """Handle a command for the world: ``enable_step_throttling``, ``step_clock``,
-        ``n_skip_steps``.
+        """Process a command for the world.
+
+        It has ``enable_step_throttling``, ``step_clock`` and ``n_skip_steps``.
         """
         toggled, self._clock = clock != self._clock, clock
         begins = throttle and not self.throttled
@@ -67,6 +69,7 @@ class Stepping:
 
         if not throttle or begins:
             self._left = 0
+        # Toggles add up, so that none is lost while steps are running.
         if throttle and toggled:
             self._left += skips
 
@@ -81,7 +84,7 @@ class Stepping:
         self._left += steps
 
     def tick(self, now: float) -> bool:
-        """Check the watchdog; True if it has released the throttle now."""
+        """Check the watchdog; return whether it has released the throttle now."""
         if (
             not self.throttled
             or not self._watchdog
@@ -101,7 +104,7 @@ class Stepping:
         return self._may if self._original else self._left > 0
 
     def stepped(self) -> None:
-        """Count a step that was made."""
+        """Count a finished step."""
         if not self.throttled:
             return
         if not self._original:
@@ -114,16 +117,17 @@ class Stepping:
 
 
 class Pace:
-    """Publishing rate of an object's state: low while idle, high while it is commanded,
-    with a watchdog.
+    """Publishing rate of an object's state, with a watchdog.
+
+    The rate is low while the object is idle, and high while it is commanded.
 
     Parameters
     ----------
     low, high : float
         Rates, Hz.
     watchdog : float
-        It is idle again after this time without a command, s: of the caller's clock, or
-        of simulated time where a client steps the world.
+        Time without a command after which the object is idle again, s. It is on the
+        caller's clock, or simulated while a client steps the world.
     """
 
     def __init__(
@@ -140,14 +144,16 @@ class Pace:
         return self._last is not None
 
     def command(self, now: float, simulated: float = 0.0) -> None:
-        """Record a command, and the simulated time at which it came, s."""
+        """Record a command, and the simulated time of its arrival, s."""
+        # The first command raises the rate, which takes effect at once.
         if self._last is None:
             self._due = now
         self._last, self._simulated = now, simulated
 
     def postpone(self, now: float) -> None:
-        """Record a state that was sent out of turn, for a step that a client requested:
-        the next one is due a period later.
+        """Record a state that was sent early, for a step that a client requested.
+
+        The next state is due a period later.
         """
         self._due = max(self._due, now + self._period)
 
@@ -156,28 +162,30 @@ class Pace:
         return 1.0 / (self._high if self._last is not None else self._low)
 
     def expired(self, now: float, simulated: float | None = None) -> bool:
-        """True once, when the watchdog expires: the caller resets the commands.
+        """Return True once when the watchdog expires.
 
         Parameters
         ----------
         now : float
-            The caller's clock, s.
+            Time on the caller's clock, s.
         simulated : float, optional
-            Simulated time, s, which counts instead while a client steps the world: its
-            loop may take as long as it likes.
+            Simulated time, s, which counts instead while a client steps the world,
+            because the client's loop may take any time.
         """
         if self._last is None:
             return False
         silent = now - self._last if simulated is None else simulated - self._simulated
+        # Simulated time may also jump back, which ends the command.
         if 0.0 <= silent <= self._watchdog:
             return False
         self._last = None
         return True
 
     def is_due(self, now: float) -> bool:
-        """Whether a state is due now; if so, schedules the next one a period later."""
+        """Return whether a state is due now; if it is, schedule the next one."""
         if now < self._due - 1e-9:
             return False
+        # The period is added to the due time, so that the average rate is kept.
         self._due = max(self._due + self._period, now - MAX_CATCH_UP)
         return True
 

@@ -1,5 +1,4 @@
-"""Fast encoding of states: a message is encoded once as a template, and its numbers are
-overwritten in place.
+"""Fast encoding of states: a message is encoded once, and its numbers are overwritten.
 
 At 1000 Hz for each of many objects, building message objects would take too long.
 """
@@ -11,21 +10,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Group = tuple[str, Sequence[float]]
-"""Adjacent numbers: format of `struct` (little-endian, without byte-order character)
-and values.
+"""Adjacent numbers: format of `struct` (little-endian, without byte order) and values.
 """
 
 
 class Template:
-    """A message whose numbers change and whose texts and lengths do not.
+    """Message whose numbers change, but whose texts and lengths do not.
 
     Parameters
     ----------
     encode : callable
-        Bytes of the message with these groups of numbers in it.
-    groups : sequence of Group
-        Formats, in the order in which the groups stand in the message; the values are
-        replaced by marks.
+        Returns the bytes of the message with given groups of numbers.
+    formats : sequence of str
+        Formats of the groups, in the order of the message.
     """
 
     def __init__(
@@ -33,8 +30,8 @@ class Template:
         encode: Callable[[Sequence[Sequence[float]]], bytes],
         formats: Sequence[str],
     ) -> None:
-        # encode two sets of marker values: a group is where both messages have their
-        # marker's bytes at the same offset
+        # Two sets of marker values are encoded: a group is at an offset at which both
+        # messages have their marker's bytes.
         marks = [
             [self._marks(f, k, salt) for k, f in enumerate(formats)] for salt in (0, 1)
         ]
@@ -54,16 +51,16 @@ class Template:
                     f"group {k} ({form}) is not in the message as it should be"
                 )
 
-            if spots and at == spots[-1][1] + struct.calcsize(
-                f"<{spots[-1][0]}"
-            ):  # adjacent groups are merged
+            # Adjacent groups are merged.
+            if spots and at == spots[-1][1] + struct.calcsize(f"<{spots[-1][0]}"):
                 spots[-1] = (spots[-1][0] + form, spots[-1][1])
             else:
                 spots.append((form, at))
 
             at += packer.size
 
-        # one struct call packs everything: constant parts are bytes between the numbers
+        # One struct call packs everything: constant parts are bytes between the
+        # numbers.
         layout, at, begin = "<", 0, 0
         pieces: list[tuple[bytes, int, int]] = []
         for form, where in spots:
@@ -85,17 +82,16 @@ class Template:
         ]
 
     def fill(self, numbers: Sequence[float]) -> bytes:
-        """Encode with these numbers, those of all groups in order.
+        """Return the message with these numbers, of all groups in order.
 
         Raises
         ------
         struct.error
-            A number does not fit, or there are not as many as the groups have.
+            A number does not fit, or their count is wrong.
         """
         pieces, rest = self._pieces, self._rest
-        if (
-            len(pieces) == 2
-        ):  # fast path for nearly all messages: the header, and what follows the name
+        # Fast path for nearly all messages: the header, and the part after the name.
+        if len(pieces) == 2:
             (first, _, cut), (second, _, _) = pieces
             return self._pack(first, *numbers[:cut], second, *numbers[cut:], rest)
 
@@ -108,7 +104,7 @@ class Template:
 
 
 def _count(form: str) -> int:
-    """Number of values of a format."""
+    """Return the number of values in a format."""
     return len(struct.unpack(f"<{form}", bytes(struct.calcsize(f"<{form}"))))
 
 

@@ -139,6 +139,7 @@ class Environment:
         peers : iterable of str
             Addresses of the static peers, in numbers.
         """
+        # Without announcements no peer can find this participant.
         if self.reach == "OFF":
             return []
         # Some systems have no multicast on the loopback interface, so its ports are
@@ -156,9 +157,7 @@ class Environment:
 
     @staticmethod
     def unserved(variables: Mapping[str, str] = os.environ) -> list[str]:
-        """Return warnings about settings that botyard's own participant does not
-        support.
-        """
+        """Return warnings about settings that are not supported."""
         found = [
             f"{name} names {what}, which is ignored"
             for name, what in _UNSERVED.items()

@@ -29,9 +29,7 @@ def response_topic(name: str) -> str:
 
 
 def type_name(name: str) -> str:
-    """Return the DDS type: ``nav_msgs/msg/Odometry`` →
-    ``nav_msgs::msg::dds_::Odometry_``.
-    """
+    """Return a DDS type: ``nav_msgs/msg/Path`` → ``nav_msgs::msg::dds_::Path_``."""
     package, kind, short = name.split("/")
     return f"{package}::{kind}::dds_::{short}_"
 
@@ -45,8 +43,7 @@ def type_hash_data(digest: str) -> bytes:
 
 
 def service_data(identity: bytes) -> bytes:
-    """Return the user data of a service's endpoints, by which rmw_cyclonedds pairs
-    them.
+    """Return the user data by which rmw_cyclonedds pairs a service's endpoints.
 
     Parameters
     ----------

@@ -46,6 +46,7 @@ def split_request(data: bytes) -> Request:
             f"request: expected the header of rmw_cyclonedds_cpp, found {len(data)} bytes"
         )
 
+    # The byte order of the CDR header also holds for the header behind it.
     end = CDR_HEADER + HEADER
     return Request(
         data[:CDR_HEADER] + data[end:], data[CDR_HEADER:end], bool(data[1] & 1)

@@ -197,6 +197,7 @@ class ServiceServer:
                 self._waiting.popleft()
 
     def _forget_late(self, now: float) -> None:
+        # The deque is in the order of deadlines, because all have the same timeout.
         while self._waiting and self._waiting[0][0] < now:
             self._waiting.popleft()
 
@@ -244,6 +245,7 @@ class ServiceServer:
         participant count.
         """
         endpoint = self._participant.endpoint(requester)
+        # A client's endpoints are in the participant of its writer.
         near = [
             r for r in self.writer.matched.values() if r.guid[:12] == requester[:12]
         ]
@@ -323,8 +325,7 @@ class ServiceClient:
         self._handle = self.writer.guid[8:]
 
     def server(self) -> EndpointData | None:
-        """Return the request reader of a server with both endpoints matched; None if
-        there is none.
+        """Return the request reader of a matched server, or None.
 
         With only one endpoint matched, the response could get lost.
         """
@@ -349,6 +350,7 @@ class ServiceClient:
         if server is None:
             return False
         if server.vendor == VENDOR_CYCLONE:
+            # rmw_cyclonedds numbers the requests of each client itself.
             self._number += 1
             key = self._handle, self._number
             header = self._handle + self._number.to_bytes(8, "little")

@@ -1,8 +1,8 @@
-"""What Foxglove's protocol sends: operations as JSON, and binary messages
-(foxglove/ws-protocol, docs/spec.md).
+"""Operations and binary messages of Foxglove's protocol.
 
-Binary messages begin with an opcode of one byte; numbers are little-endian. Unknown
-fields of JSON are ignored, as the specification asks.
+Operations are JSON. Binary messages start with an opcode of one byte; numbers are
+little-endian. Unknown fields of JSON are ignored, as the specification demands. Source:
+foxglove/ws-protocol, docs/spec.md.
 """
 
 from __future__ import annotations
@@ -17,17 +17,21 @@ from botyard.errors import PeerError
 from botyard.names import shown
 
 MESSAGE_DATA: Final = 1
-"""Server: opcode, subscription id (uint32), time (uint64, ns), payload. Client: opcode,
+"""Opcode of a message.
+
+Server: opcode, subscription id (uint32), time (uint64, ns), payload. Client: opcode,
 channel id (uint32), payload.
 """
 TIME: Final = 2
-"""Server: opcode, time (uint64, ns)."""
+"""Opcode of the server's time: opcode, time (uint64, ns)."""
 SERVICE_CALL: Final = 2
-"""Client: opcode, service id (uint32), call id (uint32), length of the encoding's name
-(uint32), the name, payload.
+"""Opcode of a client's service call.
+
+Opcode, service id (uint32), call id (uint32), length of the encoding's name (uint32),
+the name, payload.
 """
 SERVICE_RESPONSE: Final = 3
-"""Server: as `SERVICE_CALL`."""
+"""Opcode of the server's response to a call, with the same layout as `SERVICE_CALL`."""
 _U32: Final = 2**32
 _DATA: Final = struct.Struct("<BIQ")
 _TIME: Final = struct.Struct("<BQ")
@@ -45,11 +49,11 @@ Name = Annotated[str, Meta(max_length=MAX_NAME)]
 
 
 class Operation(msgspec.Struct, tag_field="op", rename="camel"):
-    """An operation in JSON."""
+    """Operation in JSON."""
 
 
 class SubscriptionRequest(msgspec.Struct, rename="camel"):
-    """A subscription: the client's id of it, and the channel."""
+    """Subscription: the client's id of it, and the channel."""
 
     id: int
     channel_id: int
@@ -68,8 +72,9 @@ class Unsubscribe(Operation, tag="unsubscribe"):
 
 
 class ClientChannel(msgspec.Struct, rename="camel"):
-    """A topic that a client publishes; its schema is the topic's, whatever text the
-    client sends.
+    """Topic that a client publishes.
+
+    Its schema is the topic's own, whatever text the client sends.
     """
 
     id: int
@@ -79,26 +84,26 @@ class ClientChannel(msgspec.Struct, rename="camel"):
 
 
 class Advertise(Operation, tag="advertise"):
-    """The client is going to publish."""
+    """Announce that the client is going to publish."""
 
     channels: list[ClientChannel]
 
 
 class Unadvertise(Operation, tag="unadvertise"):
-    """It does not publish any more."""
+    """End an announcement to publish."""
 
     channel_ids: list[int]
 
 
 class GetParameters(Operation, tag="getParameters"):
-    """Ask for parameters; without names: all."""
+    """Request parameters; without names all."""
 
     parameter_names: list[Name] = []
     id: Name | None = None
 
 
 class Parameter(msgspec.Struct, omit_defaults=True):
-    """A parameter. `type` is ``float64`` for numbers that JSON would show as integers."""
+    """Parameter; `type` is ``float64`` for numbers that JSON would show as integers."""
 
     name: Name
     value: Any = None
@@ -113,27 +118,27 @@ class SetParameters(Operation, tag="setParameters"):
 
 
 class SubscribeParameters(Operation, tag="subscribeParameterUpdates"):
-    """Get parameters when they change; without names: all."""
+    """Subscribe to changes of parameters; without names to all."""
 
     parameter_names: list[Name] = []
 
 
 class UnsubscribeParameters(Operation, tag="unsubscribeParameterUpdates"):
-    """Not any more; without names: none."""
+    """End subscriptions to parameters; without names all."""
 
     parameter_names: list[Name] = []
 
 
 class SubscribeGraph(Operation, tag="subscribeConnectionGraph"):
-    """Get who publishes, subscribes and serves what."""
+    """Subscribe to the graph of publishers, subscribers and services."""
 
 
 class UnsubscribeGraph(Operation, tag="unsubscribeConnectionGraph"):
-    """Not any more."""
+    """End the subscription to the graph."""
 
 
 class FetchAsset(Operation, tag="fetchAsset"):
-    """Ask for a file; the server announces no such capability."""
+    """Request a file; the server announces no such capability."""
 
     uri: Annotated[str, Meta(max_length=MAX_URI)] = ""
     request_id: int = 0
@@ -155,14 +160,14 @@ AnyOperation = (
 
 
 class ClientMessage(msgspec.Struct):
-    """A message that a client publishes."""
+    """Message that a client publishes."""
 
     channel: int
     payload: bytes
 
 
 class ServiceCall(msgspec.Struct):
-    """A client calls a service."""
+    """Service call of a client."""
 
     service: int
     call: int
@@ -171,7 +176,7 @@ class ServiceCall(msgspec.Struct):
 
 
 class Schema(msgspec.Struct, rename="camel"):
-    """A request's or response's encoding and schema."""
+    """Encoding and schema of a request or response."""
 
     encoding: str
     schema_name: str
@@ -180,7 +185,7 @@ class Schema(msgspec.Struct, rename="camel"):
 
 
 class Channel(msgspec.Struct, rename="camel"):
-    """A topic of the server."""
+    """Topic of the server."""
 
     id: int
     topic: str
@@ -191,8 +196,9 @@ class Channel(msgspec.Struct, rename="camel"):
 
 
 class Service(msgspec.Struct, rename="camel"):
-    """A service of the server. `request_schema` and `response_schema` are what older
-    clients read.
+    """Service of the server.
+
+    `request_schema` and `response_schema` are for older clients.
     """
 
     id: int
@@ -208,12 +214,12 @@ _operations: Final = msgspec.json.Decoder(AnyOperation)
 
 
 def read_text(data: bytes) -> AnyOperation:
-    """Read an operation in JSON.
+    """Return an operation from JSON.
 
     Raises
     ------
     PeerError
-        It is not one.
+        The data is not a valid operation.
     """
     try:
         found: AnyOperation = _operations.decode(data)
@@ -223,12 +229,12 @@ def read_text(data: bytes) -> AnyOperation:
 
 
 def read_binary(data: bytes) -> ClientMessage | ServiceCall:
-    """Read a binary message of a client.
+    """Return the binary message of a client.
 
     Raises
     ------
     PeerError
-        It is not one.
+        The data is not a valid message.
     """
     kind = data[0] if data else 0
     if kind == MESSAGE_DATA and len(data) >= _CHANNEL.size:
@@ -236,6 +242,7 @@ def read_binary(data: bytes) -> ClientMessage | ServiceCall:
     if kind == SERVICE_CALL and len(data) >= _CALL.size:
         _, service, call, length = _CALL.unpack_from(data)
         end = _CALL.size + length
+        # The length comes from the client, so it is checked against the message.
         if end <= len(data):
             return ServiceCall(
                 service,
@@ -251,22 +258,22 @@ def read_binary(data: bytes) -> ClientMessage | ServiceCall:
 
 
 def text_of(operation: str, **fields: Any) -> str:
-    """An operation of the server as JSON."""
+    """Return an operation of the server as JSON."""
     return msgspec.json.encode({"op": operation, **fields}).decode()
 
 
 def message_head(subscription: int, time_ns: int) -> bytes:
-    """What stands before the payload of a message."""
+    """Return the bytes before the payload of a message."""
     return _DATA.pack(MESSAGE_DATA, subscription, time_ns)
 
 
 def time_message(time_ns: int) -> bytes:
-    """The server's time."""
+    """Return the message with the server's time."""
     return _TIME.pack(TIME, time_ns)
 
 
 def service_response(call: ServiceCall, encoding: str, payload: bytes) -> bytes:
-    """The response to a call."""
+    """Return the response to a call."""
     name = encoding.encode()
     return (
         _CALL.pack(SERVICE_RESPONSE, call.service, call.call, len(name))
@@ -276,5 +283,5 @@ def service_response(call: ServiceCall, encoding: str, payload: bytes) -> bytes:
 
 
 def is_id(number: int) -> bool:
-    """Whether it fits into an id of the binary messages (uint32)."""
+    """Return whether a number fits into an id of the binary messages (uint32)."""
     return 0 <= number < _U32

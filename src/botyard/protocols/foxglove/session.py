@@ -1,8 +1,8 @@
 """Sans-I/O session of one client of Foxglove's WebSocket protocol.
 
-What goes wrong is told to the client as a status, which Foxglove shows in its list of
-problems. Nothing that a client sends ends the connection. A client that does not read
-costs at most `MAX_WAITING`: of each topic the newest messages are kept.
+Errors are sent to the client as a status, which Foxglove shows in its list of problems.
+No input ends the connection. A client that does not read costs at most `MAX_WAITING`:
+the newest messages of each topic are kept.
 """
 
 from __future__ import annotations
@@ -22,31 +22,34 @@ from botyard.protocols.shares import ENTRY_BYTES, Account, Shares, cost
 MAX_MESSAGE: Final = 1 << 20
 """Longest message of a client, bytes."""
 MAX_WAITING: Final = 16 << 20
-"""Most bytes of messages that wait for a client; the newest message is kept whatever
-its size.
+"""Limit of the queued messages of a client, bytes.
+
+The newest message is kept whatever its size.
 """
 MAX_ADDRESS_WAITING: Final = 128 << 20
-"""The same of all clients of one address together, and the same of their answers: each
-has an equal part.
+"""Limit of the queued messages, and of the answers, of one address, bytes.
+
+Each client has an equal part.
 """
 MAX_ANSWERS: Final = 1000
-"""Most answers that wait for a client; beyond that it is disconnected."""
+"""Limit of a client's queued answers; beyond it, the client is disconnected."""
 MAX_ANSWER_SIZE: Final = 64 << 20
-"""Most characters and bytes of them."""
+"""Limit of a client's queued answers, characters and bytes."""
 MAX_KEPT: Final = 4 << 20
-"""Most bytes that a client makes us keep: its subscriptions, calls, channels and names
-of parameters.
+"""Memory limit of a client, bytes.
+
+It covers subscriptions, calls, channels and names of parameters.
 """
 MAX_ALL_KEPT: Final = 64 << 20
-"""Most bytes that all clients make us keep; those of one address a quarter."""
+"""Memory limit of all clients, bytes; one address has a quarter of it."""
 MAX_LISTED: Final = 1000
-"""Most subscriptions, advertised channels or names of parameters of a client."""
+"""Limit of a client's subscriptions, advertised channels, or names of parameters."""
 MAX_CALLS: Final = 100
-"""Most service calls of a client that are not answered yet."""
+"""Limit of a client's unanswered service calls."""
 MAX_TEXT: Final = 300
 """Longest text of an error, characters."""
 ENCODINGS: Final = ("cdr", "json")
-"""Forms of what clients publish and call services with."""
+"""Encodings of messages and service calls of clients."""
 CAPABILITIES: Final = (
     "clientPublish",
     "connectionGraph",
@@ -57,9 +60,7 @@ CAPABILITIES: Final = (
 )
 Wire = str | bytes
 Answer = Callable[[bool, Any], None]
-"""Takes whether a call has succeeded, and the response's bytes or a text that says why
-not.
-"""
+"""Callback with success, and the response's bytes or an error text."""
 
 
 class Level(IntEnum):
@@ -71,46 +72,48 @@ class Level(IntEnum):
 
 
 class Bus(Protocol):
-    """Topics, services and parameters, as sessions see them. Every method may raise a
-    `BotyardError`, which the client is told.
+    """Topics, services and parameters, as sessions use them.
+
+    Every method may raise a `BotyardError`, which is reported to the client.
     """
 
     @property
     def session_id(self) -> str:
-        """Differs from run to run: clients forget what they know of another one."""
+        """Id that differs from run to run; clients drop their data of another one."""
         ...
 
     @property
     def time_ns(self) -> int:
-        """The present time, ns."""
+        """Present time, ns."""
         ...
 
     def channels(self) -> list[op.Channel]:
-        """All topics."""
+        """Return all topics."""
         ...
 
     def services(self) -> list[op.Service]:
-        """All services."""
+        """Return all services."""
         ...
 
     def subscribe(self, client: FoxgloveSession, channel: int) -> None:
-        """Deliver a channel's messages (`FoxgloveSession.deliver`), the last one of a
-        latched topic at once.
+        """Deliver the messages of a channel to `FoxgloveSession.deliver`.
+
+        The last message of a latched topic is delivered at once.
         """
         ...
 
     def unsubscribe(self, client: FoxgloveSession, channel: int) -> None:
-        """Stop delivering them."""
+        """Stop the delivery of a channel."""
         ...
 
     def publish(
         self, client: FoxgloveSession, channel: op.ClientChannel, payload: bytes
     ) -> None:
-        """A message of a topic that the client advertises."""
+        """Publish a message of a topic that the client advertises."""
         ...
 
     def listens(self, topic: str) -> bool:
-        """Whether anybody listens to a topic."""
+        """Return whether a topic has a subscriber."""
         ...
 
     def call(
@@ -120,7 +123,7 @@ class Bus(Protocol):
         ...
 
     def parameters(self, client: FoxgloveSession) -> Mapping[str, op.Parameter]:
-        """All parameters."""
+        """Return all parameters."""
         ...
 
     def set_parameter(self, client: FoxgloveSession, parameter: op.Parameter) -> None:
@@ -128,13 +131,11 @@ class Bus(Protocol):
         ...
 
     def connections(self) -> Mapping[str, list[dict[str, Any]]]:
-        """Fields of ``connectionGraphUpdate``: who publishes, subscribes and serves
-        what.
-        """
+        """Return the fields of ``connectionGraphUpdate``."""
         ...
 
     def leave(self, client: FoxgloveSession) -> None:
-        """The client has gone, with all that it had."""
+        """Release a client that has left."""
         ...
 
 
@@ -143,7 +144,7 @@ def _room_of(channel: op.ClientChannel) -> int:
 
 
 class Subscription:
-    """A subscription of a client, and its messages that wait."""
+    """Subscription of a client, with its waiting messages."""
 
     __slots__ = ("channel", "id", "queue")
 
@@ -160,13 +161,13 @@ class FoxgloveSession:
     bus : Bus
         Topics, services and parameters.
     name : str
-        The server's name, which Foxglove shows.
+        Name of the server, which Foxglove shows.
     wake : callable
-        There is something to send.
+        Called when there is output.
     warn : callable
-        Takes a line for the log.
+        Logs a line.
     account : Account, optional
-        Of what it makes us keep.
+        Memory account of the client.
     """
 
     def __init__(
@@ -192,7 +193,7 @@ class FoxgloveSession:
         self._advertised: dict[int, op.ClientChannel] = {}
         self._calls: set[tuple[int, int]] = set()
         self._followed: set[str] | None = set()
-        """Names of parameters whose changes it wants; None: of all."""
+        """Names of followed parameters; None for all."""
         self._known: dict[str, Any] = {}
         self._parameters_stale = False
         self._graph: Mapping[str, list[dict[str, Any]]] | None = None
@@ -211,8 +212,9 @@ class FoxgloveSession:
     # -- see `botyard.interfaces.interface.Session`
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Process one message of the WebSocket: JSON begins with a brace, binary
-        messages with an opcode below it.
+        """Process one WebSocket message.
+
+        JSON starts with a brace, and binary messages with an opcode below it.
         """
         if self.is_closed:
             return
@@ -235,17 +237,19 @@ class FoxgloveSession:
             self.status(Level.ERROR, shown(error, MAX_TEXT))
 
     def data_to_send(self) -> Wire:
-        """The next message, a text or bytes; empty if there is none."""
+        """Take the next message, a text or bytes; empty if there is none."""
         if self._answers:
             answer = self._answers.popleft()
             self._answer_size -= len(answer)
             return answer
 
+        # The last answers were taken above; news are for open connections only.
         if self.is_closed:
             return b""
         news = self._news()
         if news:
             return news
+        # Time goes before messages, so that Foxglove can place them.
         if self._time != self._time_sent:
             self._time_sent = self._time
             return op.time_message(self._time)
@@ -258,7 +262,10 @@ class FoxgloveSession:
         return b""
 
     def _news(self) -> Wire:
-        """What has changed of what there is: all together, whenever the client reads."""
+        """Return the next news of topics, services, parameters or the graph.
+
+        Changes are collected until the client reads.
+        """
         if self._gone_channels:
             gone, self._gone_channels = self._gone_channels, []
             return op.text_of("unadvertise", channelIds=gone)
@@ -290,18 +297,18 @@ class FoxgloveSession:
         return b""
 
     def next_timer(self) -> float | None:
-        """No timer."""
+        """Return None: there are no timers."""
         return None
 
     def handle_timer(self, now: float) -> None:
-        """Nothing."""
+        """Do nothing: there are no timers."""
 
     def on_snapshot(self, now: float) -> None:
-        """A step is done: time has changed. Topics are published by the graph."""
+        """Update the time after a step; the graph publishes topics."""
         self._time = self._bus.time_ns
 
     def close(self) -> None:
-        """The connection has ended."""
+        """Release the session after its connection has ended."""
         self.is_closed = True
         self._bus.leave(self)
         self._account.close()
@@ -327,17 +334,15 @@ class FoxgloveSession:
     # -- what the bus calls
 
     def deliver(self, channel: int, data: bytes, time_ns: int, queue: int) -> None:
-        """A message of a subscribed channel; `queue` of them may wait for the client to
-        read.
-        """
+        """Queue a message of a subscribed channel, of which `queue` messages may wait."""
         to = self._by_channel.get(channel)
         if to is None:
             return
         data = op.message_head(to.id, time_ns) + data
+        # The oldest message of the topic makes room for the new one.
         if len(to.queue) >= max(1, queue):
-            self._size -= len(
-                to.queue.popleft()
-            )  # its place in the order is taken by the next one
+            # Its place in the order is taken by the new message.
+            self._size -= len(to.queue.popleft())
         else:
             self._order.append(to)
 
@@ -349,33 +354,35 @@ class FoxgloveSession:
         self._wake()
 
     def advertise(self, channel: op.Channel) -> None:
-        """There is a new topic."""
+        """Announce a new topic."""
         self._new_channels[channel.id] = channel
         self._wake()
 
     def unadvertise(self, channel: int) -> None:
-        """A topic has gone, with the subscription of it."""
+        """Remove a topic and its subscription."""
         to = self._by_channel.get(channel)
         if to is not None:
             self._forget(to)
+        # A client that was never told of the topic needs no news of its end.
         if self._new_channels.pop(channel, None) is None:
             self._gone_channels.append(channel)
             self._wake()
 
     def advertise_service(self, service: op.Service) -> None:
-        """There is a new service."""
+        """Announce a new service."""
         self._new_services[service.id] = service
         self._wake()
 
     def unadvertise_service(self, service: int) -> None:
-        """A service has gone."""
+        """Remove a service."""
         if self._new_services.pop(service, None) is None:
             self._gone_services.append(service)
             self._wake()
 
     def parameters_changed(self) -> None:
-        """Parameters may have changed: the client gets those that have, and that it has
-        asked for.
+        """Note that parameters may have changed.
+
+        The client gets the followed parameters that have changed.
         """
         if self._followed is None or self._followed:
             self._parameters_stale = True
@@ -391,8 +398,9 @@ class FoxgloveSession:
         ]
 
     def connections_changed(self) -> None:
-        """Publishers, subscribers or services have come or gone: the client gets the
-        difference, if it has asked.
+        """Note that publishers, subscribers or services have changed.
+
+        A client that has subscribed to the graph gets the difference.
         """
         if self._graph is not None:
             self._graph_stale = True
@@ -421,8 +429,8 @@ class FoxgloveSession:
         gone = {n for key in topics for n in before.get(key, {})} - {
             n for key in topics for n in names[key]
         }
-        # a topic that is still published or still subscribed to stays; the part that
-        # has no one any more is said as an empty list
+        # A topic with a publisher or subscriber left stays; an empty list shows the
+        # part without one.
         for key, ids in zip(topics, ("publisherIds", "subscriberIds"), strict=True):
             fields[key] += [
                 {"name": n, ids: []}
@@ -438,7 +446,7 @@ class FoxgloveSession:
         }
 
     def status(self, level: Level, text: str) -> None:
-        """Tell the client what is wrong."""
+        """Send a status to the client."""
         self._say("status", level=int(level), message=text)
 
     # -- operations
@@ -470,9 +478,10 @@ class FoxgloveSession:
                 raise PeerError("foxglove: this server has no assets")
 
     def _each(self, act: Callable[[Any], None], items: Sequence[Any]) -> None:
-        """Do the same with several things: what is wrong with one keeps nothing from the others.
+        """Apply a function to several items, each with its own error.
 
-        A message may list half a million; a client that does not read the answers is gone after `MAX_ANSWERS` errors.
+        A message may list half a million items. A client that does not read the answers
+        is disconnected after `MAX_ANSWERS` errors.
         """
         for item in items:
             if self.is_closed:
@@ -490,12 +499,12 @@ class FoxgloveSession:
 
         if wish.id in self._subscriptions:
             raise PeerError(
-                f"foxglove: subscribe: there is a subscription {wish.id} already"
+                f"foxglove: subscribe: subscription {wish.id} already exists"
             )
 
         if wish.channel_id in self._by_channel:
             raise PeerError(
-                f"foxglove: subscribe: channel {wish.channel_id} is subscribed to already"
+                f"foxglove: subscribe: channel {wish.channel_id} already has a subscription"
             )
 
         if len(self._subscriptions) >= MAX_LISTED:
@@ -512,7 +521,7 @@ class FoxgloveSession:
     def _unsubscribe(self, ident: int) -> None:
         found = self._subscriptions.get(ident)
         if found is None:
-            raise PeerError(f"foxglove: unsubscribe: there is no subscription {ident}")
+            raise PeerError(f"foxglove: unsubscribe: no subscription {ident}")
         self._forget(found)
         self._bus.unsubscribe(self, found.channel)
 
@@ -528,7 +537,7 @@ class FoxgloveSession:
     def _keep(self, size: int) -> None:
         if not self._account.take(size):
             raise PeerError(
-                "foxglove: there is no room: a client makes the simulator keep "
+                "foxglove: the memory limit is reached: a client has "
                 f"at most {MAX_KEPT} bytes"
             )
 
@@ -545,14 +554,12 @@ class FoxgloveSession:
             )
 
         if channel.id in self._advertised:
-            raise PeerError(
-                f"foxglove: advertise: there is a channel {channel.id} already"
-            )
+            raise PeerError(f"foxglove: advertise: channel {channel.id} already exists")
 
         self._keep(_room_of(channel))
         if not self._bus.listens(channel.topic):
             self.status(
-                Level.WARNING, f"nobody listens to {shown(channel.topic, MAX_TEXT)}"
+                Level.WARNING, f"{shown(channel.topic, MAX_TEXT)} has no subscriber"
             )
 
         self._advertised[channel.id] = channel
@@ -571,10 +578,11 @@ class FoxgloveSession:
 
     def _call(self, call: op.ServiceCall) -> None:
         key = call.service, call.call
-        # what waits for the answer keeps no payload
+        # The closure keeps no payload, which may be large.
         asked = msgspec.structs.replace(call, payload=b"")
 
         def answer(is_good: bool, found: Any) -> None:
+            # The client has left, or the call was answered already.
             if key not in self._calls:
                 return
             self._calls.discard(key)
@@ -590,13 +598,11 @@ class FoxgloveSession:
                 f"expected one of {', '.join(ENCODINGS)}, found {shown(call.encoding)}",
             )
         elif key in self._calls:
-            self._failed(call, "a call of this id is not answered yet")
+            self._failed(call, "a call with this id is not answered yet")
         elif len(self._calls) >= MAX_CALLS:
-            self._failed(
-                call, f"expected at most {MAX_CALLS} calls that are not answered yet"
-            )
+            self._failed(call, f"expected at most {MAX_CALLS} unanswered calls")
         elif not self._account.take(ENTRY_BYTES):
-            self._failed(call, "there is no room for one more call")
+            self._failed(call, "the memory limit is reached")
         else:
             self._calls.add(key)
             try:
@@ -613,7 +619,7 @@ class FoxgloveSession:
 
     def _tell_parameters(self, names: Sequence[str], ident: str | None) -> None:
         known = self._bus.parameters(self)
-        # those that are not set are left out, as the specification says
+        # Parameters that are not set are left out, as the specification demands.
         chosen = (
             [known[n] for n in dict.fromkeys(names[:MAX_LISTED]) if n in known]
             if names
@@ -633,6 +639,7 @@ class FoxgloveSession:
             self._tell_parameters([p.name for p in parameters], ident)
 
     def _follow(self, names: Sequence[str]) -> None:
+        # Only changes from now on are news for this client.
         self._known = {name: p.value for name, p in self._bus.parameters(self).items()}
         if not names:
             self._forget_names()

@@ -122,9 +122,7 @@ def _gripper(session: Conversation, packet: Packet) -> None:
 
 
 def _gripper_value(session: Conversation, packet: Packet) -> None:
-    """Take the argument of GRIPPER 16 (pressure, not simulated) or 17 (time of the
-    lift).
-    """
+    """Take the argument of GRIPPER 16 (pressure) or 17 (lift time)."""
     gripper, wants = session.port.gripper, session.gripper_wants
     session.gripper_wants = None
     if gripper is None:
@@ -212,9 +210,7 @@ def _polling(session: Conversation, packet: Packet) -> None:
 
 
 def _aux(session: Conversation, packet: Packet) -> None:
-    """Ignore a read from an auxiliary serial port: nothing is connected, so there is no
-    reply.
-    """
+    """Ignore a read from an auxiliary serial port: it is not connected."""
     session.once(
         packet.id,
         Level.INFO,

@@ -51,6 +51,7 @@ class Gyro:
     def decode(cls, packet: Packet) -> Gyro:
         """Return the contents of a packet."""
         r = packet.reader()
+        # The count comes from the packet, so it is checked against the remaining bytes.
         n = r.u8()
         return cls(
             readings=[(r.i16(), r.u8()) for _ in range(min(n, r.remaining // 3))]

@@ -70,14 +70,15 @@ class Batch:
         self._scans: list[_Scans] = []
 
     def make(self, sessions: Sequence[Session]) -> list[Made | None]:
-        """Return the output of each session; None for sessions that must build their
-        own.
-        """
+        """Return the output of each session; None to build its own."""
         out: list[Made | None] = [None] * len(sessions)
         plain = [i for i, s in enumerate(sessions) if s.is_plain]
+        # For few sessions the array operations cost more than they save.
         if len(plain) < MIN_BATCH:
             return out
         fleet = sessions[plain[0]].port.fleet
+        # Rounded readings differ from robot to robot, so they cannot be taken from the
+        # arrays.
         if not fleet.is_exact:
             return out
         if not self._is_ready([sessions[i] for i in plain], fleet):
@@ -101,9 +102,7 @@ class Batch:
         return out
 
     def _is_ready(self, sessions: Sequence[Session], fleet: Fleet) -> bool:
-        """Prepare the arrays for sessions; return whether the needed readings were
-        taken.
-        """
+        """Prepare the arrays; return whether the needed readings were taken."""
         # The arrays keep references to their sessions, so ids are not reused.
         key = (fleet.layout, *((id(s), s.report_version) for s in sessions))
         if key == self._key:
@@ -189,14 +188,14 @@ def _wrapped(values: F8) -> NDArray[np.int64]:
 
 
 def _checksums(packets: Bytes2D | NDArray[np.uint8]) -> None:
-    """Write the checksums of packets, whose bytes are the last axis (pioneer-protocol
-    §1).
+    """Write the checksums of packets; bytes are the last axis.
 
     Pairs of bytes are added as 16-bit numbers, whose sum wraps around by itself.
     """
     payload = packets[..., 3:-2]
     even = payload.shape[-1] & ~1
     pairs = np.ascontiguousarray(payload[..., :even]).view(np.uint16)
+    # The pairs of the protocol are big-endian.
     if sys.byteorder == "little":
         pairs = pairs.byteswap()
     total = np.add.reduce(pairs, axis=-1, dtype=np.uint16)
@@ -220,9 +219,7 @@ def _first_sip(session: Session) -> bytes:
 
 @lru_cache(maxsize=256)
 def _sweep(count: int, mode: int, device: int) -> tuple[bytes, tuple[_Run, ...]]:
-    """Return the packets of a scan of `count` readings, and the offsets of the
-    readings.
-    """
+    """Return the packets of a scan, and the offsets of the readings."""
     kind, size, before = (P.LASER1, 2, 6) if mode == 1 else (P.LASER2, 5, 0)
     sweep = b""
     runs = []

@@ -131,6 +131,7 @@ class Conversation:
     def set_sonar(self, on: bool) -> None:
         """Turn sonar reports on or off."""
         self.sonar_on = on
+        # The flag bits of the sonar arrays are constant parts of cached SIPs.
         self._version += 1
         self._first_sonar = 0
         self.port.subscribe_sonar(on)
@@ -145,6 +146,8 @@ class Conversation:
         The user may choose a warning every time (decisions, "Pioneer").
         """
         always = self.settings.warn_unsupported
+        # Client libraries send such commands routinely; one line for each number is
+        # enough.
         if not always and (packet.id in IGNORED_SILENTLY or packet.id in self._warned):
             return
         self._warned.add(packet.id)

@@ -11,9 +11,7 @@ from botyard.units import clamp, mm
 GYRO_CENTER: Final = 512
 """Reading of a gyro at rest: the middle of its 10 bits (pioneer-protocol §10)."""
 GYRO_SCALE: Final = math.radians(1.626)
-"""Turn rate of one unit, rad/s: ``GyroScaler`` of clients' parameter files (formats
-§2.2).
-"""
+"""Turn rate of one unit, rad/s: ``GyroScaler`` of clients (formats §2.2)."""
 GYRO_TEMPERATURE: Final = 128
 """Temperature byte; clients do not use it."""
 
@@ -24,7 +22,5 @@ def ticks(way: float, spec: PioneerSpec) -> int:
 
 
 def gyro_reading(rate: float) -> int:
-    """Return the 10-bit reading of a gyro at a turn rate, rad/s, counter-clockwise
-    positive.
-    """
+    """Return the 10-bit gyro reading at a turn rate, rad/s, CCW positive."""
     return round(clamp(GYRO_CENTER + rate / GYRO_SCALE, 0, 1023))

@@ -40,9 +40,7 @@ def p2os(g: GripperState) -> int:
 
 
 def p2os_inputs(g: GripperState, inputs: int) -> int:
-    """Return digital inputs with the beams in bits 1 (outer) and 2 (inner); 1 is
-    broken.
-    """
+    """Return digital inputs with beams in bits 1 and 2; 1 is broken."""
     return inputs & 0b1111_1001 | g.outer_beam << 1 | g.inner_beam << 2
 
 

@@ -87,6 +87,7 @@ def _enable(session: Conversation, packet: Packet) -> None:
     why = session.port.electrics.inhibited
     if on and why:
         session.log(Level.WARNING, f"the motors stay off: {why}")
+    # The board keeps the motors off, for example while the E-stop is pressed.
     session.motors_on = on and not why
     session.port.enable_motors(on)
 
@@ -164,6 +165,7 @@ def _latacc(session: Conversation, packet: Packet) -> None:
 def _seto(session: Conversation, packet: Packet) -> None:
     """Set odometry to zero, or to x, y (mm) and th (deg) after a type byte (PIO-008)."""
     pose = Pose()
+    # Without the three values the command means zero, as in real robots.
     if len(packet.data) >= 7:
         r = packet.reader()
         r.u8()

@@ -52,6 +52,7 @@ class LaserState:
         if mode and not self.mode:
             self._moved = True
         self.mode = mode
+        # Cached packets have another layout now.
         self.version += 1
         self.port.subscribe_laser(self.index, mode > 0)
 

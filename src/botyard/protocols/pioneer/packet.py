@@ -72,6 +72,7 @@ def int_argument(value: int) -> bytes:
 
     The range is −65535 to 65535.
     """
+    # The sign is in the type byte, so the size uses all 16 bits.
     size = min(abs(value), 0xFFFF)
     return bytes((ARG_NEGATIVE if value < 0 else ARG_POSITIVE,)) + size.to_bytes(
         2, "little"
@@ -118,6 +119,8 @@ class Reader:
 
     def _number(self, size: int, signed: bool) -> int:
         chunk = self._data[self._at : self._at + size]
+        # The position also moves beyond the end, so that later fields read as 0 as
+        # well.
         self._at += size
         if len(chunk) < size:
             return 0
@@ -237,8 +240,7 @@ class ParserCounts:
 
 
 class Parser:
-    """Incremental parser of a byte stream into packets; never raises, whatever the
-    bytes.
+    """Incremental parser of a byte stream into packets; never raises.
 
     After a bad length or checksum only the header is skipped, and the search continues
     right after it. A valid packet after a truncated one is therefore found. The result
@@ -273,6 +275,8 @@ class Parser:
             if len(buffer) < at + 3:
                 break
             length = buffer[at + 2]
+            # A length out of range cannot belong to a packet; waiting for its bytes
+            # would block the stream.
             if not MIN_LENGTH <= length <= MAX_LENGTH:
                 # Only the two bytes of the header are skipped, because a packet may
                 # start inside.
@@ -285,6 +289,7 @@ class Parser:
             if len(buffer) < end:
                 break
             payload = bytes(buffer[at + 3 : end - 2])
+            # The checksum is the only big-endian number of the protocol.
             if checksum(payload) == int.from_bytes(buffer[end - 2 : end], "big"):
                 packets.append(Packet(payload[0], payload[1:]))
                 counts.packets += 1

@@ -202,10 +202,13 @@ def build_config(
     )
     for device in spec.equipment:
         shown = find_device(device.type).pioneer
+        # Most devices have no fields in this packet.
         if shown is None or shown.config is None:
             continue
         try:
             values = {
+                # A device of another package may return floats or texts, which `index`
+                # refuses.
                 n: operator.index(v)
                 for n, v in shown.config(device).items()
                 if n in CONFIG_MAXIMA
@@ -370,6 +373,7 @@ def laser_packets(
         np.clip(np.rint(scan.ranges[order] * 1000.0), 0, 0xFFFF).astype(int).tolist()
     )
     strengths: list[int] = []
+    # Only packets 0x61 have room for reflectance.
     if packet_type == P.LASER2:
         bright = scan.intensities[order]
         strengths = np.where(bright > 1, np.minimum(bright - 1, 255), 0).tolist()
@@ -410,6 +414,7 @@ def scan_geometry(
         Bearing of the lowest ray and spacing (rad), number of rays, and whether to send
         them reversed.
     """
+    # A scan of more than a full turn would repeat its readings.
     span = min(abs(end_deg - start_deg), 360.0)
     if increment_deg <= 0.0:
         return units.from_deg(start_deg), 0.0, 0, end_deg < start_deg

@@ -147,6 +147,7 @@ class Sip:
             moving=packet.id == P.SIP_MOVING,
         )
         n = r.u8()
+        # The count comes from the packet, so it is checked against the remaining bytes.
         sip.sonar = [(r.u8(), r.u16()) for _ in range(min(n, r.remaining // 3))]
         # Drops a truncated reading, so that it is not read as the next fields.
         if len(sip.sonar) < n:

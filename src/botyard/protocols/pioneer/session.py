@@ -1,5 +1,4 @@
-"""Session of one client with one robot: the robot's side of the Pioneer protocol,
-sans-I/O.
+"""Session of one client with one robot, on the robot's side; sans-I/O.
 
 Input goes to `receive_data`, `receive_eof`, `is_due` and `handle_timer`. Output comes
 from `data_to_send`, and events from `next_event`. Time is an argument: `now` is wall
@@ -71,8 +70,7 @@ _HANDSHAKE: Final = {0: Stage.SYNC1, 1: Stage.SYNC2, 2: Stage.READY}
 
 
 def in_handshake(stage: Stage, number: int) -> bool:
-    """Return whether a client's packet of this number belongs to the handshake, at
-    `stage`.
+    """Return whether a packet's number belongs to the handshake, at `stage`.
 
     After the handshake, a client that lost the answer may start over, except with
     SYNC1, whose number is then OPEN's.
@@ -119,9 +117,7 @@ class Session(Conversation):
         self._began = now
         self._handshake_packets = 0
         self.has_unread: Callable[[], bool] = _has_none
-        """Whether received bytes of the client wait to be processed; silence is judged
-        afterwards.
-        """
+        """Whether received bytes of the client wait to be processed."""
         self._heard = now
         self._heard_us = self._last_us = port.time_us
         spec = port.spec
@@ -151,6 +147,7 @@ class Session(Conversation):
         self.now = now
         for packet in self.parser.receive(data):
             self._packet(packet, now)
+        # One line for all errors of a chunk: noise on the line must not flood the log.
         errors = self.parser.counts.errors
         if errors != self._errors_seen:
             self._errors_seen = errors
@@ -192,6 +189,8 @@ class Session(Conversation):
             self._run_board_functions()
         if time_us < self._next_sip_us or 0.0 <= now - self._sip_wall < MIN_WALL_PERIOD:
             return False
+        # The period is added to the due time, not to the present one, so that SIPs do
+        # not drift.
         self._next_sip_us += SIP_PERIOD_US
         # Long steps, or the first SIP.
         if self._next_sip_us <= time_us:
@@ -200,8 +199,7 @@ class Session(Conversation):
         return True
 
     def handle_timer(self, now: float) -> bool:
-        """Handle timeouts of the handshake, of a silent client, and of repeated
-        reports.
+        """Handle timeouts and repeated reports.
 
         Reports are repeated while the simulation is paused. Returns whether a report is
         due; `report` or `send_report` must then follow.
@@ -317,6 +315,7 @@ class Session(Conversation):
             )
 
         self._heard, self._heard_us = now, self.port.time_us
+        # Any packet shows that the client is alive, not only motion commands.
         self._watchdog_fired = False
         if self._silent:
             self._silent = False
@@ -336,6 +335,8 @@ class Session(Conversation):
             self._command(packet)
 
     def _sync(self, packet: Packet) -> None:
+        # Counted as well when they are wrong, so that a stranger cannot keep the port
+        # busy.
         self._handshake_packets += 1
         following = _HANDSHAKE.get(packet.id)
         if following is None:
@@ -348,6 +349,8 @@ class Session(Conversation):
                 sync2(self.settings.robot_name, pioneer.class_name, pioneer.subclass)
             )
             self.stage = following
+            # From here the robot answers to this client, although SIPs only follow
+            # OPEN.
             self._has_robot = True
             self.set_sonar(True)
         else:
@@ -391,13 +394,13 @@ class Session(Conversation):
     # -- functions of the controller board
 
     def _run_board_functions(self) -> None:
-        """Run functions of the controller board: stop on bumper contact, and joystick
-        driving.
-        """
+        """Run the board's functions: stop on contact, and joystick driving."""
         if self.bumpstall and self.port.spec.devices:
             bumped = is_stalled_by(
                 self.port.report_bits().get("stall_bumpers", 0), self.bumpstall
             )
+            # Only the start of a contact stops the robot, so that a client can drive it
+            # away.
             if bumped and not self._bumped:
                 self.port.stop()
             self._bumped = bumped
@@ -410,6 +413,8 @@ class Session(Conversation):
             self.port.drive(
                 v=stick.y * stick.throttle * top.x, w=-stick.x * stick.throttle * top.a
             )
+        # Releasing the button stops the robot once; later commands of the client are
+        # obeyed again.
         elif self._joydriving:
             self.port.stop()
 
@@ -419,6 +424,7 @@ class Session(Conversation):
 
     def report(self, now: float) -> None:
         """Build and send one period's output of this session."""
+        # A silent client gets no SIPs, so building one would waste time.
         if self._silent:
             self._sip_wall = now
             return
@@ -447,9 +453,7 @@ class Session(Conversation):
 
     @staticmethod
     def _is_plain_device(spec: DeviceSpec) -> bool:
-        """Return whether a device changes no reports, or only while the robot is
-        touched.
-        """
+        """Return whether a device changes no reports without contact."""
         pioneer = find_device(spec.type).pioneer
         return pioneer is None or not pioneer.changes_reports(spec)
 
@@ -460,9 +464,7 @@ class Session(Conversation):
 
     @property
     def report_version(self) -> int:
-        """Version of the constant parts of reports; cached packets of other versions
-        are stale.
-        """
+        """Version of the constant parts of reports, for caches."""
         electrics = self.port.electrics
         version = self._version + electrics.version
         for laser in self.lasers:

@@ -32,6 +32,7 @@ Handler = Callable[[Conversation, Packet], None]
 def _set_pose(session: Conversation, packet: Packet) -> None:
     """Set the true pose: type byte, then x, y (mm) and th (deg) as 32-bit integers."""
     r = packet.reader()
+    # The type byte carries no information here: the numbers have a sign.
     r.u8()
     pose = Pose(units.from_mm(r.i32()), units.from_mm(r.i32()), units.from_deg(r.i32()))
     try:

@@ -100,6 +100,7 @@ class SimInfo:
         """Return the packet; devices that do not fit are left out, and not counted."""
         head = c_string(self.application) + c_string(self.version)
         parts: list[bytes] = []
+        # Flags and number of devices take 4 bytes each.
         room = MAX_DATA - len(head) - 8
         for d in self.devices:
             part = (

@@ -56,6 +56,7 @@ class Streams:
             mode = self._modes.get(kind, 0)
             if mode:
                 out.append(builder(self._port, state).encode())
+            # A single packet was requested, and is sent now.
             if mode == 1:
                 self._modes[kind] = 0
 

@@ -30,13 +30,9 @@ rcl keeps it for 15 minutes until Iron, and then for 10 s.
 MAX_ACTIVE_GOALS: Final = 10
 """Limit of a server's unfinished goals; further ones are rejected."""
 MAX_GOALS: Final = 100
-"""Limit of a server's goals, including ended ones, of which the oldest is dropped
-first.
-"""
+"""Limit of a server's goals; the oldest ended one is dropped first."""
 MAX_RESULT_REQUESTS: Final = 10
-"""Limit of the waiting requests for the result of one goal; further ones are
-unanswered.
-"""
+"""Limit of waiting requests for one result; others are unanswered."""
 UUID_BYTES: Final = 16
 _NO_UUID: Final = bytes(UUID_BYTES)
 _NO_STAMP: Final = Stamp(0, 0)
@@ -111,6 +107,7 @@ class Goal:
 
         Only the first call counts.
         """
+        # A goal ends once: late reports of its work are ignored.
         if self.is_active:
             self._result = fields
             self._server.end(self, status)
@@ -246,6 +243,7 @@ class ActionServer:
         return True
 
     def _begin(self, goal: Goal) -> None:
+        # Cancelled before it started: it must not run at all.
         if goal.status is Status.CANCELING:
             goal.end(Status.CANCELED, **self._unbegun())
             return
@@ -345,6 +343,7 @@ class ActionServer:
     def end(self, goal: Goal, status: Status) -> None:
         """End a goal and send its result to the clients that wait for it."""
         goal.status = status
+        # Results are kept for late requests; see `RESULT_TIMEOUT_S`.
         goal._ended = self._clock()
         self._changed()
         waiting, goal._waiting = goal._waiting, []

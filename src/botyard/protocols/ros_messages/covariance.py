@@ -129,6 +129,7 @@ class OdometryCovariance:
             # Columns of G; the third is (0, 0, turn).
         )
         p = self._drawn
+        # F P Fᵀ + G E Gᵀ, written out for the six numbers of each robot.
         xx, xy, yy, xt, yt, tt = p.copy()
         p[_XX] = xx - 2.0 * dy * xt + dy * dy * tt + along * fx * fx + across * lx * lx
         p[_XY] = (
@@ -160,6 +161,7 @@ class OdometryCovariance:
     def _make(self) -> tuple[bytes, bytes]:
         assert self._fleet is not None
         rows = self._rows(self._fleet)
+        # Constant errors enter here, at the end, because J has their whole effect.
         squares, is_anew = self._fleet.odometry_variances
         each = squares[rows]
         kept = np.where(is_anew[rows], 0.0, each.T)
@@ -173,6 +175,7 @@ class OdometryCovariance:
             _TT: (2, 2),
         }
         poses, velocities = np.zeros((len(rows), 36)), np.zeros((len(rows), 36))
+        # Every seventh number is on the diagonal of a 6×6 matrix.
         poses[:, ::7] = velocities[:, ::7] = MIN_VARIANCE
         for which, (a, b) in pairs.items():
             value = (

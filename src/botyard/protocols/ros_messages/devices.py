@@ -64,9 +64,7 @@ def period_of(one: Shown, scan_rate: float | None) -> float:
 
 
 def measurement_period(spec: object) -> float:
-    """Return the simulated time between two measurements of a device, s; 0 for every
-    step.
-    """
+    """Return the simulated time between measurements, s; 0 for every step."""
     rate = getattr(spec, "measurement_rate", 0.0)
     return 1.0 / rate if rate > 0.0 else 0.0
 
@@ -93,6 +91,7 @@ def device_message(
     `period` is the time between two messages, s; 0 for a step.
     """
     values = one.ros.fields(one.reader.spec, one.reader.read())
+    # The device has nothing to report yet.
     if values is None:
         return None
     fields = dict(values)
@@ -143,6 +142,7 @@ def _learn(ros: RosMessage[Any, Any], place: Place, types: Types) -> None:
         )
 
     types.learn(ros.definitions)
+    # Raises if the type is unknown, so that the device is reported as a problem.
     types[ros.type_name]
 
 

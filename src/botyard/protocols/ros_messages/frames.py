@@ -131,6 +131,7 @@ class StepFrames:
         state = fleet.state
         odom, path = state.odom[rows], state.path[rows]
         half_track, radius = np.array([r.shape for r in robots]).T
+        # The order of columns is used in `_of`.
         columns = [planar(odom)]
         left, right = wheel_speeds(path[:, 0], path[:, 1], half_track)
         # Computed for all robots, with or without wheels: one array costs less than a

@@ -56,6 +56,7 @@ class Stamp(NamedTuple):
 
     def before_us(self, microseconds: int) -> Stamp:
         """Return the time this many microseconds before, at least 0."""
+        # ROS 1's times are unsigned.
         whole = max(0, self.sec * 1_000_000_000 + self.nanosec - microseconds * 1000)
         return Stamp(*divmod(whole, 1_000_000_000))
 
@@ -224,6 +225,7 @@ class Messages:
             rows,
             self.pose(Pose(raster.x, raster.y, 0.0)),
         )
+        # Rows start at the bottom, as in the standard.
         cells = np.where(raster.solid, np.int8(100), np.int8(0)).reshape(-1)
         return self._types("nav_msgs/OccupancyGrid")(
             self.header(stamp, frame), info, cells
@@ -259,9 +261,7 @@ class Messages:
         )
 
     def log2(self, kind: Any, stamp: Stamp, level: int, node: str, text: str) -> Any:
-        """Return a rcl_interfaces/Log of class `kind`; levels are 10, 20, 30, 40 and
-        50.
-        """
+        """Return a rcl_interfaces/Log of class `kind`; levels are 10 to 50."""
         return kind(
             self._time(*stamp),
             level,

@@ -23,6 +23,7 @@ def graph_name(name: str) -> str:
     It has letters, digits and underscores, and starts with a letter (ROS 2 design:
     topic and service names).
     """
+    # Different names may become equal; the graph then numbers them.
     clean = _NOT_A_NAME.sub("_", name)
     return clean if clean[:1].isalpha() else f"r_{clean}"
 
@@ -242,9 +243,7 @@ class Names:
 
     @property
     def tf(self) -> str:
-        """Name of the topic with its transforms; fixed transforms have ``_static``
-        appended.
-        """
+        """Name of the topic with its transforms; ``_static`` for fixed ones."""
         return self.topic("tf") if self.profile.has_own_tf else "/tf"
 
     def frame_id(self, name: str) -> str:

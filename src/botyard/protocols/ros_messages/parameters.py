@@ -248,6 +248,7 @@ class Parameters:
             return f"no parameter {name}"
         if value.put is None:
             return f"{name} is read-only"
+        # ROS 2 does not convert integers to doubles either.
         if parameter.value.type != DOUBLE:
             return f"{name}: expected a double"
         number = float(parameter.value.double_value)
@@ -291,6 +292,7 @@ class Parameters:
             complaint = self._change(parameter, values)
             if complaint:
                 break
+            # A name may occur twice; only its first value is the old one.
             before.setdefault(name, old)
 
         if complaint:

@@ -188,6 +188,7 @@ class QuickTransforms:
         """Return the message of translations (m) and quaternions, seven float64 each."""
         data, stamps, places = self._made.get(wire) or self._template(wire)
         for stamped in stamps:
+            # Each transform has its own header.
             _TWO.pack_into(data, stamped, stamp.sec, stamp.nanosec)
         for place, value in zip(places, values, strict=True):
             data[place] = value
@@ -212,6 +213,7 @@ class QuickScan:
 
     def _template(self, wire: str) -> tuple[bytes, bytes]:
         data = _encode(self._types, wire, self._message, "sensor_msgs/LaserScan")
+        # Both arrays are empty in the template, so two zero lengths end it.
         if data[-8:] != bytes(8):
             raise TemplateError("expected a scan to end with its two lengths")
         at = _stamp_at(data)
@@ -229,9 +231,7 @@ class QuickScan:
 
 
 _CloudTemplate = tuple[bytes, bytes, bytes, bytes]
-"""Parts before the stamp, after it, after the width (if the type has one), and after
-the points.
-"""
+"""Parts before and after the stamp, after the width, and after the points."""
 
 
 class QuickCloud:

@@ -69,9 +69,7 @@ class Reconfigure:
         self._settled = settled
 
     def topics(self) -> list[Topic]:
-        """Return the latched topics ``parameter_descriptions`` and
-        ``parameter_updates``.
-        """
+        """Return the two latched topics of the server."""
         return [
             Topic(
                 f"{self._prefix}parameter_descriptions",
@@ -164,6 +162,7 @@ class Reconfigure:
 
     def _change(self, wanted: dict[Parameter, float]) -> None:
         """Change limits: all, or none if one of them is invalid."""
+        # All are checked before the first is changed.
         for parameter, value in wanted.items():
             if not (math.isfinite(value) and 0.0 <= value <= MAX_RAMP):
                 raise WorldError(

@@ -1,5 +1,4 @@
-r"""Extended regular expressions (POSIX.1-2017 §9.4) with bounded time, for client
-patterns.
+r"""Extended regular expressions (POSIX.1-2017 §9.4) with bounded time.
 
 Python's own engine backtracks, which takes exponential time for some short patterns and
 texts (ReDoS). This one simulates Thompson's NFA and limits the number of visited
@@ -133,6 +132,7 @@ class Pattern:
         return self._last in self._reached(set(now), at_start=is_empty, at_end=True)
 
     def _spend(self, states: int) -> None:
+        # The budget is shared by all searches of a pattern, not by each text.
         self._work += states
         if self._work > MAX_WORK:
             raise PeerError(
@@ -161,6 +161,7 @@ class Pattern:
     # Construction: each fragment has a first state and dangling ends.
 
     def _state(self, test: _Test | str | None) -> int:
+        # Nested repetitions multiply, so states are counted while they are built.
         if len(self._tests) >= MAX_STATES:
             raise self._fail("too many repetitions")
         self._tests.append(test)
@@ -294,6 +295,8 @@ class Pattern:
             return char
         if char == "\\":
             escaped = self._peek()
+            # POSIX leaves this undefined; elsewhere it means a class or a back
+            # reference.
             if escaped not in _SPECIAL:
                 raise self._fail("an escape of a character without special meaning")
             self._at += 1
@@ -345,6 +348,7 @@ class Pattern:
                 "]",
             ):
                 high = self._text[self._at + 1]
+                # POSIX calls such a range invalid; an empty set would hide the mistake.
                 if high < char:
                     raise self._fail("the end of a range is before its start")
                 tests.append(_between(char, high))

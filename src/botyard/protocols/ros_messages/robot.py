@@ -153,8 +153,7 @@ class Input:
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """Service: `serve` takes a request and returns a response, or raises a
-    `BotyardError`.
+    """Service: `serve` returns a response, or raises a `BotyardError`.
 
     `operation` is its operation of the control surface; None if it only reads. A
     service of ROS 2 (`only` is ``cdr``) may return a future of a response, which is
@@ -355,13 +354,12 @@ class RobotTopics:
     def _want(self, device: str, topic: str, on: bool) -> None:
         """Subscribe to a device while one of its topics has a subscriber."""
         wanted = self._wanted.setdefault(device, set())
+        # Several topics may show one device, for example as scan and as point cloud.
         (wanted.add if on else wanted.discard)(topic)
         self.port.subscribe_device(device, bool(wanted))
 
     def transforms(self) -> list[Placed]:
-        """Return the transforms that change with every step: odom → base_link, wheels
-        and so on.
-        """
+        """Return the transforms that change with every step."""
         return self.data.frames.placed(self.frames)
 
     def static_transforms(self) -> list[Transform]:
@@ -404,9 +402,7 @@ class RobotTopics:
         )
 
     def _joint_states(self, stamp: Stamp) -> Any:
-        """Return the sensor_msgs/JointState of the moving joints that
-        `botyard.model.links` declares.
-        """
+        """Return the sensor_msgs/JointState of the moving joints."""
         fleet, spec, joints = (
             self.port.fleet,
             self.port.spec,
@@ -512,6 +508,7 @@ class RobotTopics:
         """Return name, level, message and values for /diagnostics."""
         state, electrics = self.port.state(), self.port.electrics
         level, text = (0, "OK")
+        # Ordered by severity: the first condition that holds is shown.
         if electrics.battery.is_low:
             level, text = 2, "battery empty"
         elif electrics.estop_pressed or state.estop:
@@ -591,6 +588,7 @@ class Driver:
             self._log("cmd_vel ignored: expected finite values")
             return
 
+        # Pioneer robots ignore motion commands while the motors are off.
         if not self._port.state().motors:
             # Logged once, because commands come many times a second.
             if not self._warned:
@@ -601,6 +599,7 @@ class Driver:
             return
 
         self._warned = False
+        # The first command after a pause: ROS takes the robot.
         if self._last_us < 0:
             self._claim()
         self._last_us = self._port.time_us
@@ -613,6 +612,7 @@ class Driver:
         """
         sent, now = Stamp.of(message.header.stamp), self._clock()
         age_us = (now.sec - sent.sec) * 1_000_000 + (now.nanosec - sent.nanosec) // 1000
+        # An old command in a queue must not move the robot.
         if sent != (0, 0) and 0 < self._timeout_us < age_us:
             if not self.refused:
                 self._log(

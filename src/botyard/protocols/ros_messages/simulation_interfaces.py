@@ -1,5 +1,4 @@
-"""Messages, services and actions of simulation_interfaces, ROS 2's standard for
-simulators.
+"""Messages, services and actions of simulation_interfaces.
 
 Names of fields, their order and the constants are taken from the package's definitions
 (ros-simulation/simulation_interfaces). It has two lines of versions: 1.x (1.4, 1.5 and
@@ -158,9 +157,7 @@ def messages(distro: str) -> Mapping[str, str]:
 
 
 def services(distro: str) -> Mapping[str, tuple[str, str]]:
-    """Return requests and responses of the services in a distribution of ROS 2, by
-    name.
-    """
+    """Return requests and responses of the services, by name."""
     return _SERVICES | _SERVICES_2 if distro in SECOND_LINE else _SERVICES
 
 

@@ -1,6 +1,4 @@
-"""Per-step cache of state rows and readings, converted once for the messages of all
-robots.
-"""
+"""Per-step cache of state rows and readings for the messages of all robots."""
 
 from __future__ import annotations
 
@@ -148,8 +146,7 @@ class StepData:
         return column[fleet.rows[robot]]
 
     def odometry(self, fleet: Fleet, what: str, robot: str) -> tuple[bytes, bytes]:
-        """Return the bytes of a pose and of the velocity, as they are in
-        nav_msgs/Odometry.
+        """Return pose and velocity as bytes of nav_msgs/Odometry.
 
         The pose is the state's ``pose`` or ``odom``. Values are float64: x, y, z, m,
         and a quaternion x, y, z, w; linear, m/s, and angular velocity, rad/s, x, y, z
@@ -170,8 +167,7 @@ class StepData:
         ]
 
     def measured(self, fleet: Fleet) -> tuple[int, Mapping[Hashable, tuple[int, int]]]:
-        """Return the version of the sensors' layout, and the slices of the measured
-        sensors.
+        """Return the layout's version, and the slices of measured sensors.
 
         There are no slices if readings are rounded.
         """
@@ -225,6 +221,7 @@ class StepData:
             laid = self._laid = _Layout.of(self._clouds, spans)
 
         rays = laid.rays
+        # All clouds in one operation, which costs less than one for each.
         points = self._shortened(fleet)[laid.places][:, None] * rays.directions
         points += rays.origins
         # Rays without a hit have no point.

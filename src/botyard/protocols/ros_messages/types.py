@@ -122,8 +122,7 @@ _PLAIN: Final = frozenset(
 
 
 def full(name: str) -> str:
-    """Return the ROS 2 name of a type: ``nav_msgs/Odometry`` →
-    ``nav_msgs/msg/Odometry``.
+    """Return the ROS 2 name of a type: ``nav_msgs/Path`` → ``nav_msgs/msg/Path``.
 
     rosbags uses the same names.
     """
@@ -131,16 +130,12 @@ def full(name: str) -> str:
 
 
 def service_name(name: str) -> str:
-    """Return the ROS 2 name of a service type: ``std_srvs/Empty`` →
-    ``std_srvs/srv/Empty``.
-    """
+    """Return a service's ROS 2 name: ``std_srvs/Empty`` → ``std_srvs/srv/Empty``."""
     return name if name.count("/") > 1 else name.replace("/", "/srv/")
 
 
 def action_name(name: str) -> str:
-    """Return the ROS 2 name of an action type: ``nav2_msgs/Spin`` →
-    ``nav2_msgs/action/Spin``.
-    """
+    """Return an action's ROS 2 name: ``nav2_msgs/Spin`` → ``nav2_msgs/action/Spin``."""
     return name if name.count("/") > 1 else name.replace("/", "/action/")
 
 
@@ -213,6 +208,7 @@ class Types:
             self._add(self._one, f"{name}Request", request)
             self._add(self._one, f"{name}Response", response)
 
+        # Definitions are needed for each new subscriber, and take long to make.
         self._definitions: dict[str, tuple[str, str]] = {}
 
     def learn(self, definitions: Mapping[str, str]) -> None:
@@ -289,6 +285,7 @@ class Types:
             if sort == 1:
                 return _NUMBERS.get(what[0], float)(value)
             if sort == 2:
+                # Devices may give their poses in botyard's own type.
                 if isinstance(value, Pose):
                     turn = dict(zip("wz", cosine_sine(value.th / 2.0), strict=True))
                     value = {
@@ -434,9 +431,7 @@ class Types:
         )
 
     def encode_cdr(self, message: Any, name: str) -> bytes:
-        """Return the bytes of a message in CDR, little-endian, with its header of four
-        bytes.
-        """
+        """Return a message as little-endian CDR, with its 4-byte header."""
         return bytes(self._ros2.serialize_cdr(message, full(name)))
 
     def decode_cdr(self, data: bytes, name: str) -> Any:
@@ -460,9 +455,7 @@ class Types:
         return list(self._ros2.fielddefs[full(name)][1])
 
     def constants(self, name: str) -> list[tuple[str, Any]]:
-        """Return names and values of a ROS 2 type's constants; KeyError if it is
-        unknown.
-        """
+        """Return names and values of a ROS 2 type's constants, or raise KeyError."""
         return [
             (constant, value)
             for constant, _, value in self._ros2.fielddefs[full(name)][0]
@@ -492,6 +485,7 @@ class Types:
         try:
             return str(store.generate_msgdef(as_message, ros_version=2)[0])
         finally:
+            # The temporary entry must not be seen as a type of its own.
             del store.fielddefs[as_message]
 
     def filled(self, name: str, fields: Mapping[str, Any]) -> Any:
@@ -581,6 +575,7 @@ class Types:
         lines = []
         for line in text.split("\n"):
             match = _FIELD.match(line)
+            # Comments and blank lines are not part of the sum.
             if match is None:
                 continue
             kind, array, field, _ = match.groups()

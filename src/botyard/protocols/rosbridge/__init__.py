@@ -3,4 +3,4 @@
 from typing import Final
 
 PORT: Final = 9090
-"""Port of rosbridge_server."""
+"""Default port of rosbridge_server."""

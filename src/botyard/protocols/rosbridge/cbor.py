@@ -1,4 +1,5 @@
 """CBOR encoding (RFC 8949) of rosbridge's messages, with typed arrays (RFC 8746).
+
 Clients send JSON, so there is no decoder.
 """
 
@@ -15,9 +16,7 @@ from numpy.typing import NDArray
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG = range(7)
 """Major types."""
 _POSITIVE_BIGNUM, _NEGATIVE_BIGNUM = 2, 3
-"""Tags of integers of more than 64 bits, which are byte strings (RFC 8949, section
-3.4.3).
-"""
+"""Tags of integers of more than 64 bits, which are byte strings (RFC 8949, §3.4.3)."""
 _FALSE, _TRUE, _NULL, _FLOAT64 = b"\xf4", b"\xf5", b"\xf6", b"\xfb"
 TYPED_ARRAYS: Final[Mapping[str, int]] = {
     "<u2": 69,
@@ -30,17 +29,18 @@ TYPED_ARRAYS: Final[Mapping[str, int]] = {
     "<f4": 85,
     "<f8": 86,
 }
-"""Tags of little-endian typed arrays by NumPy's type strings; ``|u1`` is a plain byte
-string.
+"""Tags of little-endian typed arrays by NumPy's type strings.
+
+``|u1`` is a plain byte string.
 """
 MAX_KEYS: Final = 4096
-"""Encoded texts that are kept: names of fields."""
+"""Limit of the cached encoded texts (names of fields)."""
 
 _DOUBLE = struct.Struct(">d").pack
 
 
 def _head(major: int, n: int) -> bytes:
-    """Initial byte and argument of an item (RFC 8949, section 3)."""
+    """Return initial byte and argument of an item (RFC 8949, §3)."""
     major <<= 5
     if n < 24:
         return bytes((major | n,))
@@ -63,6 +63,7 @@ def _text(text: str) -> bytes:
 
 def _integer(value: int) -> bytes:
     argument = value if value >= 0 else -1 - value
+    # The head of an item holds at most 64 bits.
     if argument < 1 << 64:
         return _head(_UNSIGNED if value >= 0 else _NEGATIVE, argument)
     data = argument.to_bytes(-(-argument.bit_length() // 8), "big")
@@ -74,8 +75,9 @@ def _integer(value: int) -> bytes:
 
 
 def _array(values: NDArray[Any]) -> bytes:
-    """A numeric array: a byte string of uint8, else a typed array; booleans have none
-    and are a list.
+    """Return a numeric array: a byte string of uint8, or a typed array.
+
+    Booleans have no typed array and become a list.
     """
     kind = values.dtype.newbyteorder("<").str
     data: bytes = values.astype(kind, copy=False).tobytes()
@@ -121,13 +123,15 @@ def _put(value: Any, add: Callable[[bytes], object]) -> None:
 
 
 def encode(value: Any) -> bytes:
-    """Encode dictionaries with text keys, lists, texts, bytes, numbers, None and
+    """Encode a value.
+
+    It may hold dictionaries with text keys, lists, texts, bytes, numbers, None and
     one-dimensional NumPy arrays.
 
     Raises
     ------
     TypeError
-        There is another type in it.
+        The value holds another type.
     """
     parts: list[bytes] = []
     _put(value, parts.append)

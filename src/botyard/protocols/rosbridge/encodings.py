@@ -1,5 +1,6 @@
-"""Forms of what rosbridge sends: JSON, CBOR, CBOR-RAW and PNG (ROSBRIDGE_PROTOCOL.md,
-section 3.1), and fragments of JSON.
+"""Encodings of rosbridge's messages: JSON, CBOR, CBOR-RAW, PNG, and fragments of JSON.
+
+Source: ROSBRIDGE_PROTOCOL.md, section 3.1.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from botyard.protocols.rosbridge.values import json_of
 
 COMPRESSIONS: Final = ("none", "png", "cbor", "cbor-raw")
 MIN_FRAGMENT: Final = 64
-"""Smallest size of a fragment, characters: each costs a message."""
+"""Smallest size of a fragment, characters, because each costs a message."""
 
 Wire = str | bytes
-"""A message of a WebSocket: text or bytes."""
+"""WebSocket message: text or bytes."""
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
@@ -33,9 +34,11 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png_of(data: bytes) -> bytes:
-    """A PNG (ISO/IEC 15948) whose RGB pixels are these bytes, as near to a square as
-    may be, the rest filled with newlines.
+    """Return a PNG (ISO/IEC 15948) whose RGB pixels are the data.
+
+    The picture is nearly square, and filled with newlines.
     """
+    # Three bytes make one RGB pixel.
     width = max(1, math.isqrt(len(data) // 3))
     height = max(1, -(-len(data) // (3 * width)))
     data = data.ljust(3 * width * height, b"\n")
@@ -43,8 +46,16 @@ def png_of(data: bytes) -> bytes:
         b"\0" + data[3 * width * k : 3 * width * (k + 1)] for k in range(height)
     )
     header = struct.pack(
-        ">IIBBBBB", width, height, 8, 2, 0, 0, 0
-    )  # 8 bits a sample, RGB
+        # 8 bits a sample, RGB.
+        ">IIBBBBB",
+        width,
+        height,
+        8,
+        2,
+        0,
+        0,
+        0,
+    )
     return (
         b"\x89PNG\r\n\x1a\n"
         + _chunk(b"IHDR", header)
@@ -54,8 +65,9 @@ def png_of(data: bytes) -> bytes:
 
 
 def packed(operation: Mapping[str, Any], compression: str) -> Wire:
-    """An operation of plain values in a form of `COMPRESSIONS`; ``cbor-raw`` is for
-    messages of topics alone.
+    """Return an operation of plain values in one of `COMPRESSIONS`.
+
+    ``cbor-raw`` applies only to messages of topics.
     """
     if compression.startswith("cbor"):
         return cbor.encode(dict(operation))
@@ -69,17 +81,16 @@ def _text_or_png(text: bytes, compression: str) -> str:
 
 
 class Outgoing:
-    """A message of a topic, converted once and encoded once for each form and name of
-    the topic.
+    """Message of a topic, converted once, and encoded once for each form.
 
     Parameters
     ----------
     plain : callable
-        Gives the message as plain values (`Values.plain`).
+        Returns the message as plain values (`Values.plain`).
     cdr : callable
-        Gives it as CDR with its four bytes of header.
+        Returns the message as CDR with its header of four bytes.
     stamp : Stamp
-        Time of ``cbor-raw``.
+        Time for ``cbor-raw``.
     """
 
     def __init__(
@@ -95,14 +106,15 @@ class Outgoing:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The message as plain values, which nobody may change."""
+        """The message as plain values, which callers must not change."""
         if self._plain is None:
             self._plain = self._make_plain()
         return self._plain
 
     def form(self, topic: str, compression: str) -> Wire:
-        """The operation ``publish`` under a name of the topic; the names ``/odom`` and
-        ``odom`` may be the same topic.
+        """Return the operation ``publish`` under a name of the topic.
+
+        The names ``/odom`` and ``odom`` may mean the same topic.
         """
         key = topic, compression
         found = self._made.get(key)
@@ -123,6 +135,7 @@ class Outgoing:
 
         if compression == "cbor":
             return cbor.encode({**operation, "msg": self.values})
+        # The JSON of the values is shared by all names of the topic.
         self._json = self._json or json_of(self.values)
         return _text_or_png(
             json_of(operation)[:-1] + b',"msg":' + self._json + b"}", compression
@@ -130,7 +143,7 @@ class Outgoing:
 
 
 def fragments(text: str, size: int, ident: str) -> Iterator[str]:
-    """The operations ``fragment`` of a text: pieces of `size` characters."""
+    """Yield the operations ``fragment`` of a text, with pieces of `size` characters."""
     total = -(-len(text) // size)
     for num in range(total):
         piece = text[num * size : (num + 1) * size]

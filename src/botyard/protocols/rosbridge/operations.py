@@ -1,5 +1,6 @@
-"""Operations of the rosbridge protocol v2 that clients send (ROSBRIDGE_PROTOCOL.md,
-section 3), read from JSON.
+"""Operations of rosbridge v2 that clients send, read from JSON.
+
+Source: ROSBRIDGE_PROTOCOL.md, section 3.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ MAX_ID: Final = 256
 MAX_QUEUE: Final = 100
 """Longest queue of a subscription, messages."""
 MAX_THROTTLE_MS: Final = 3_600_000
-"""Longest throttling of a subscription, ms."""
+"""Longest throttle interval of a subscription, ms."""
 MAX_TEXT: Final = 200
-"""Longest part of a wrong operation in a message, characters."""
+"""Longest part of an invalid operation in a message, characters."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Id = Annotated[str, Meta(max_length=MAX_ID)] | int | float | None
@@ -30,13 +31,13 @@ Values = dict[str, Any] | list[Any] | None
 
 
 class Operation(Struct, tag_field="op", kw_only=True):
-    """What all have. `id` is repeated in what answers; unknown fields are passed over."""
+    """Fields of all operations; answers repeat `id`, and unknown fields are ignored."""
 
     id: Id = None
 
 
 class Advertise(Operation, tag="advertise"):
-    """The client is going to publish."""
+    """Announcement that the client is going to publish."""
 
     topic: Name
     type: Name
@@ -44,21 +45,23 @@ class Advertise(Operation, tag="advertise"):
 
 
 class Unadvertise(Operation, tag="unadvertise"):
-    """It will not any more."""
+    """End of an announcement to publish."""
 
     topic: Name
 
 
 class Publish(Operation, tag="publish"):
-    """A message."""
+    """Message of a topic."""
 
     topic: Name
     msg: dict[str, Any] = {}
 
 
 class Subscribe(Operation, tag="subscribe"):
-    """The client wants messages of a topic: at most one each `throttle_rate` ms,
-    `queue_length` of them waiting.
+    """Subscription to a topic.
+
+    The client gets at most one message each `throttle_rate` ms, and `queue_length`
+    messages may wait.
     """
 
     topic: Name
@@ -70,13 +73,13 @@ class Subscribe(Operation, tag="subscribe"):
 
 
 class Unsubscribe(Operation, tag="unsubscribe"):
-    """It wants no more; without `id` this ends all of its subscriptions of the topic."""
+    """End of a subscription; without `id`, of all to the topic."""
 
     topic: Name
 
 
 class CallService(Operation, tag="call_service"):
-    """A request."""
+    """Service call."""
 
     service: Name
     args: Values = None
@@ -86,20 +89,20 @@ class CallService(Operation, tag="call_service"):
 
 
 class AdvertiseService(Operation, tag="advertise_service"):
-    """The client answers requests."""
+    """Offer of a service by the client."""
 
     service: Name
     type: Name
 
 
 class UnadvertiseService(Operation, tag="unadvertise_service"):
-    """It does not any more."""
+    """End of the offer of a service."""
 
     service: Name
 
 
 class ServiceResponse(Operation, tag="service_response"):
-    """It has answered: values; or, if `result` is false, a text that says why not."""
+    """Response to a service call: values, or an error text if `result` is false."""
 
     service: Name
     result: bool = True
@@ -107,7 +110,7 @@ class ServiceResponse(Operation, tag="service_response"):
 
 
 class SendActionGoal(Operation, tag="send_action_goal"):
-    """A goal of an action."""
+    """Goal of an action."""
 
     action: Name
     action_type: Annotated[str, Meta(max_length=MAX_NAME)] | None = None
@@ -118,35 +121,33 @@ class SendActionGoal(Operation, tag="send_action_goal"):
 
 
 class CancelActionGoal(Operation, tag="cancel_action_goal"):
-    """Cancel the goal of this id."""
+    """Cancellation of the goal with this id."""
 
     action: Name
 
 
 class AdvertiseAction(Operation, tag="advertise_action"):
-    """The client serves an action."""
+    """Offer of an action by the client."""
 
     action: Name
     type: Name
 
 
 class UnadvertiseAction(Operation, tag="unadvertise_action"):
-    """It does not any more."""
+    """End of the offer of an action."""
 
     action: Name
 
 
 class ActionFeedback(Operation, tag="action_feedback"):
-    """How far the client is with the goal of this id."""
+    """Feedback of the goal with this id."""
 
     action: Annotated[str, Meta(max_length=MAX_NAME)] | None = None
     values: Any = None
 
 
 class ActionResult(Operation, tag="action_result"):
-    """It has ended the goal of this id: values; or, if `result` is false, a text that
-    says why there are none.
-    """
+    """Result of the goal with this id: values, or an error text if `result` is false."""
 
     action: Annotated[str, Meta(max_length=MAX_NAME)] | None = None
     status: Annotated[int, Meta(ge=0, le=6)] = 0
@@ -155,7 +156,7 @@ class ActionResult(Operation, tag="action_result"):
 
 
 class Fragment(Operation, tag="fragment"):
-    """A piece of the JSON text of an operation. rosbridge's own `total` is a float."""
+    """Piece of the JSON text of an operation; rosbridge's own `total` is a float."""
 
     id: Annotated[str, Meta(max_length=MAX_ID)] | int
     data: str
@@ -164,19 +165,20 @@ class Fragment(Operation, tag="fragment"):
 
 
 class SetLevel(Operation, tag="set_level"):
-    """From which level on the client wants status messages."""
+    """Lowest level of the status messages that the client gets."""
 
     level: str | None = None
 
 
 class Auth(Operation, tag="auth"):
-    """Of rosauth, for servers of ROS 1: taken and ignored; a token in the address is
-    our way.
+    """Authentication of rosauth for ROS 1 servers, which is ignored.
+
+    botyard uses a token in the address instead.
     """
 
 
 class Status(Operation, tag="status"):
-    """What the client says of what we sent."""
+    """Status message of the client about sent messages."""
 
 
 AnyOperation = (
@@ -205,8 +207,9 @@ W = TypeVar("W", CallService, SendActionGoal)
 
 
 def kept(wish: W) -> W:
-    """What is kept of a call or goal until it is answered: not its arguments, which are
-    handed on.
+    """Return a call or goal without its arguments, to be kept until it is answered.
+
+    The arguments are passed on, and may be large.
     """
     return msgspec.structs.replace(wish, args=None)
 
@@ -216,17 +219,19 @@ _NOT_FINITE: Final = (b"NaN", b"Infinity")
 
 
 def read_operation(data: bytes) -> AnyOperation:
-    """Read an operation; NaN and Infinity, which Python's clients write, are taken as
-    well.
+    """Read an operation.
+
+    NaN and Infinity, which Python's clients write, are accepted as well.
 
     Raises
     ------
     PeerError
-        It is none, or not JSON.
+        The data is not an operation, or not JSON.
     """
     try:
         return _DECODER.decode(data)
-    except msgspec.ValidationError as error:  # it is JSON
+    # It is JSON, but not a valid operation.
+    except msgspec.ValidationError as error:
         raise PeerError(f"rosbridge: {shown(error, MAX_TEXT)}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         if not any(word in data for word in _NOT_FINITE):
@@ -235,10 +240,10 @@ def read_operation(data: bytes) -> AnyOperation:
             ) from None
 
     try:
+        # Python's reader accepts NaN and Infinity, which msgspec refuses.
         found = json.loads(data)
-        msgspec.json.encode(
-            found
-        )  # finds texts that are no Unicode, which only Python's reader takes
+        # Finds texts that are not valid Unicode, which only Python's reader accepts.
+        msgspec.json.encode(found)
         operation: AnyOperation = msgspec.convert(found, AnyOperation)
         return operation
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:

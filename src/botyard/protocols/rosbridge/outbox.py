@@ -1,8 +1,8 @@
-"""What waits for one client of rosbridge: answers, and the messages of its
-subscriptions with throttling and queues.
+"""Queues of one client of rosbridge.
 
-All of it is bounded, so that a client that does not read costs no more than
-`MAX_WAITING`: of messages the oldest goes.
+They hold answers, and the messages of its subscriptions with throttling and queues. All
+queues are bounded: a client that does not read costs at most `MAX_WAITING`, and the
+oldest messages are dropped.
 """
 
 from __future__ import annotations
@@ -26,38 +26,44 @@ from botyard.protocols.rosbridge.operations import (
 from botyard.protocols.shares import ENTRY_BYTES, Account, Shares, cost
 
 MAX_WAITING: Final = 16 << 20
-"""Most characters and bytes of messages that wait for a client; the newest message is
-kept whatever its size.
+"""Limit of the queued messages of a client, characters and bytes.
+
+The newest message is kept whatever its size.
 """
 MAX_ADDRESS_WAITING: Final = 128 << 20
-"""The same of all clients of one address together, and the same of their answers: each
-has an equal part.
+"""Limit of the queued messages, and of the answers, of one address.
+
+Each client has an equal part.
 """
 MAX_ANSWERS: Final = 1000
-"""Most answers that wait for a client; beyond that it is disconnected."""
+"""Limit of a client's queued answers; beyond it, the client is disconnected."""
 MAX_FEEDBACK: Final = 100
-"""While so many answers wait for a client, it gets no feedback of its goals."""
+"""Number of queued answers from which a client gets no feedback of its goals."""
 MAX_ANSWER_SIZE: Final = 16 << 20
-"""Most characters and bytes of them."""
+"""Limit of a client's queued answers, characters and bytes."""
 MAX_REQUEST_SIZE: Final = 8 << 20
-"""Most characters and bytes of other clients' calls and goals that wait for a client
-that serves them; of one address a quarter, and one always. Beyond that those fail, and
-the client that serves them stays.
+"""Limit of the queued calls and goals for a client that serves them.
+
+One address has a quarter of it, and always one request. Beyond the limit, calls and
+goals fail, but the serving client stays connected.
 """
 SLACK: Final = 0.1
-"""Part of the throttle interval by which a message may come early: steps of the world
-are not exactly regular.
+"""Part of the throttle interval by which a message may be early.
+
+Steps of the world are not exactly regular.
 """
 
 
 class Subscription:
-    """A client's subscriptions of one topic: the smallest of their throttles and
-    fragments, the longest of their queues.
+    """A client's subscriptions to one topic.
+
+    Together they have the smallest of their throttles and fragments, and the longest of
+    their queues.
 
     Attributes
     ----------
     name : str
-        The topic's name as the client says it.
+        Name of the topic as the client writes it.
     compression : str
         One of `COMPRESSIONS`.
     """
@@ -69,9 +75,9 @@ class Subscription:
         self.throttle = 0.0
         self.length = 0
         self.due = 0.0
-        """When the next message may be sent, s."""
+        """Time at which the next message may be sent, s."""
         self.held: deque[Wire] = deque()
-        """Messages that throttling holds back."""
+        """Messages that are delayed by throttling."""
         self.queue: deque[Wire] = deque()
         """Messages that wait for the client to read."""
         self._chosen: dict[Id, Subscribe] = {}
@@ -83,15 +89,13 @@ class Subscription:
 
     @property
     def size(self) -> int:
-        """Bytes that its subscriptions take."""
+        """Memory of its subscriptions, bytes."""
         return sum(
             cost(w.topic, w.id, w.type, w.compression) for w in self._chosen.values()
         )
 
     def add(self, wish: Subscribe, most: int) -> bool:
-        """Add a subscription, or replace the one of this id. False: there are `most`
-        already.
-        """
+        """Add or replace a subscription; return whether there was room."""
         if wish.id not in self._chosen and len(self._chosen) >= most:
             return False
         self._chosen[wish.id] = wish
@@ -99,7 +103,7 @@ class Subscription:
         return True
 
     def remove(self, ident: Id) -> None:
-        """Remove the subscription of an id; None: all."""
+        """Remove the subscription with an id, or all for None."""
         if ident is None:
             self._chosen.clear()
         else:
@@ -114,6 +118,7 @@ class Subscription:
             max(0.0, min(w.throttle_rate or 0.0, MAX_THROTTLE_MS)) for w in wishes
         )
         self.throttle = least / 1000.0
+        # Values of clients are clamped, not refused, as in rosbridge_suite.
         self.length = min(MAX_QUEUE, max(max(0, w.queue_length or 0) for w in wishes))
         pieces = [
             max(MIN_FRAGMENT, w.fragment_size)
@@ -126,21 +131,19 @@ class Subscription:
 
 
 class Outbox:
-    """Everything that waits for a client.
+    """All queues of a client.
 
     Parameters
     ----------
     account : Account
-        The client's: it says how many share its address.
+        Memory account of the client, which knows how many clients share its address.
     """
 
     def __init__(self, account: Account) -> None:
         self._account = account
         self._newest = 0
         self._answers: deque[tuple[Wire, int, str | None]] = deque()
-        """Answers, and the size of their fragments; requests of other clients, and
-        whose they are.
-        """
+        """Answers with their fragment sizes; requests with their sources."""
         self._requests = Shares(MAX_REQUEST_SIZE)
         self._request_count = 0
         self._answer_size = 0
@@ -170,20 +173,22 @@ class Outbox:
         )
 
     def fits(self, size: int) -> bool:
-        """Whether an answer of this size may be added."""
+        """Return whether an answer of this size may be added."""
         return not self._answer_size or self._answer_size + size <= self._most(
             MAX_ANSWER_SIZE
         )
 
     def answer(self, wire: Wire, fragment: int = 0) -> None:
-        """Add an answer, to be sent in fragments of this size; 0: whole."""
+        """Add an answer, to be sent in fragments of this size, or whole for 0."""
         self._answers.append((wire, fragment, None))
+        # The newest answer is not counted, because a single one may be long.
         self._newest = len(wire)
         self._answer_size += len(wire)
 
     def request(self, wire: Wire, whose: str) -> bool:
-        """Add a request of another client, on the account of its address; False: too
-        many wait already.
+        """Add a request of another client; return whether there was room.
+
+        It counts towards the limit of that client's address.
         """
         if not self._requests.take(whose, len(wire) + ENTRY_BYTES, is_first_free=True):
             return False
@@ -192,8 +197,9 @@ class Outbox:
         return True
 
     def is_wanted(self, to: Subscription, now: float, latched: bool) -> bool:
-        """Whether throttling lets a message pass, now or later; the message of a
-        latched topic always does, for it may be the last one.
+        """Return whether throttling lets a message pass, now or later.
+
+        A message of a latched topic always passes, because it may be the last one.
         """
         return not to.throttle or latched or bool(to.length) or self._is_due(to, now)
 
@@ -201,7 +207,7 @@ class Outbox:
         return not to.held and now >= to.due - SLACK * to.throttle
 
     def add(self, to: Subscription, wire: Wire, now: float, most: int) -> None:
-        """Add a message: `most` of its topic may wait for the client to read."""
+        """Add a message; `most` messages of its topic may wait for the client to read."""
         if to.throttle and not self._is_due(to, now):
             if len(to.held) >= max(1, to.length):
                 self._size -= len(to.held.popleft())
@@ -217,9 +223,8 @@ class Outbox:
         if to.throttle:
             to.due = max(to.due, now - SLACK * to.throttle) + to.throttle
         if len(to.queue) >= max(1, most, to.length):
-            self._size -= len(
-                to.queue.popleft()
-            )  # its place in the order is taken by the next one
+            # Its place in the order is taken by the new message.
+            self._size -= len(to.queue.popleft())
         else:
             self._order.append(to)
 
@@ -227,7 +232,7 @@ class Outbox:
         self._size += len(wire)
 
     def _make_room(self) -> None:
-        """Drop the oldest messages while there is too much, but not the newest one."""
+        """Drop the oldest messages while there are too many, but never the newest."""
         most = self._most(MAX_WAITING)
         while (
             self._size > most
@@ -245,7 +250,7 @@ class Outbox:
             self._held.pop(to, None)
 
     def forget(self, to: Subscription) -> None:
-        """A subscription has ended."""
+        """Drop the messages of a subscription that has ended."""
         self._size -= sum(map(len, to.queue)) + sum(map(len, to.held))
         to.held.clear()
         self._held.pop(to, None)
@@ -255,11 +260,11 @@ class Outbox:
 
     @property
     def due(self) -> float | None:
-        """When a message that is held back may be sent, s; None: there is none."""
+        """Time at which a delayed message may be sent, s; None if there is none."""
         return min((s.due for s in self._held), default=None)
 
     def release(self, now: float) -> None:
-        """Send messages whose time has come."""
+        """Send delayed messages whose time has come."""
         for to in [s for s in self._held if now >= s.due]:
             wire = to.held.popleft()
             self._size -= len(wire)
@@ -267,10 +272,11 @@ class Outbox:
             self._let_go(to)
 
     def take(self) -> Wire:
-        """The next message of the WebSocket; empty if there is none."""
+        """Take the next WebSocket message; empty if there is none."""
         piece = next(self._pieces, None)
         if piece is not None:
             return piece
+        # Answers come first, so that a flood of messages does not delay them.
         if self._answers:
             wire, fragment, whose = self._answers.popleft()
             if whose is None:
@@ -285,8 +291,10 @@ class Outbox:
         else:
             return b""
 
+        # Only JSON texts can be sent in fragments.
         if not fragment or not isinstance(wire, str) or len(wire) <= fragment:
             return wire
+        # A client assembles fragments by this id, so it must be unique.
         self._cuts += 1
         self._pieces = fragments(wire, fragment, f"{self._cuts}")
         return next(self._pieces)

@@ -1,9 +1,9 @@
-"""Sans-I/O session of one client of the rosbridge protocol v2 (ROSBRIDGE_PROTOCOL.md of
-rosbridge_suite, ROS 2).
+"""Sans-I/O session of one client of rosbridge v2.
 
-What goes wrong is logged, and told to the client if it has asked for status messages
-(``set_level``): clients such as roslibpy do not expect any. Nothing that a client sends
-ends the connection, except that it lets too many answers lie unread.
+Errors are logged. A client gets them only if it has requested status messages
+(``set_level``), because clients such as roslibpy do not expect any. No input ends the
+connection; only too many unread answers do. Source: ROSBRIDGE_PROTOCOL.md of
+rosbridge_suite, ROS 2.
 """
 
 from __future__ import annotations
@@ -27,78 +27,79 @@ from botyard.protocols.rosbridge.outbox import Outbox, Subscription
 from botyard.protocols.shares import Account, Shares, cost
 
 MAX_MESSAGE: Final = 1 << 20
-"""Longest operation of a client, bytes, also of one in fragments. Longer ones are not
-read, and the client is told so.
+"""Longest operation of a client, bytes, whole or in fragments.
+
+A longer operation is refused unread, with an error.
 """
 MAX_FRAME: Final = 4 << 20
-"""Longest message of a WebSocket, bytes: one that is longer ends the connection (RFC
-6455, status 1009).
+"""Longest WebSocket message, bytes; a longer one ends the connection.
+
+The close status is 1009 (RFC 6455).
 """
 MAX_FRAGMENTS: Final = 10_000
-"""Most fragments of an operation."""
+"""Limit of the fragments of an operation."""
 MAX_PARTIAL: Final = 16
-"""Most operations of which a client has sent some fragments; the oldest is dropped."""
+"""Limit of a client's incomplete operations; the oldest is dropped."""
 FRAGMENT_TIMEOUT_S: Final = 60.0
-"""Time-out of an operation of which fragments are missing, s."""
+"""Timeout of an operation with missing fragments, s."""
 MAX_SUBSCRIPTIONS: Final = 1000
-"""Most topics that a client subscribes to."""
+"""Limit of the topics to which a client subscribes."""
 MAX_SAME_TOPIC: Final = 100
-"""Most subscriptions of one topic."""
+"""Limit of a client's subscriptions to one topic."""
 MAX_KEPT: Final = 4 << 20
-"""Most bytes that a client makes us keep: its subscriptions, calls and fragments, and
-what it advertises, offers and serves.
+"""Memory limit of a client, bytes.
+
+It covers subscriptions, calls and fragments, and advertised topics, services and
+actions.
 """
 MAX_ALL_KEPT: Final = 64 << 20
-"""Most bytes that all clients make us keep; those of one address a quarter."""
+"""Memory limit of all clients, bytes; one address has a quarter of it."""
 MAX_CALLS: Final = 100
-"""Most service calls of a client that are not answered yet."""
+"""Limit of a client's unanswered service calls."""
 MAX_CALL_TIMEOUT_S: Final = 86400.0
-"""Longest time-out of a service call, s."""
+"""Longest timeout of a service call, s."""
 MAX_TEXT: Final = 300
 """Longest text of an error, characters."""
 LEVELS: Final = ("none", "error", "warning", "info")
-"""Levels of status messages: a client gets those of its level and of the levels before
-it.
-"""
+"""Levels of status messages: a client gets its level and the levels before it."""
 _FULL: Final = (
-    "there is no room: a client makes the simulator keep at most "
+    "the memory limit is reached: a client has at most "
     f"{MAX_KEPT} bytes, an address four times as much"
 )
 _UNREAD: Final = "there is no room for the answer: too many lie unread"
 FAILED: Final = 0
-"""Status of an action's result that there was no goal for: action_msgs/GoalStatus,
-unknown.
-"""
+"""Status of an action's result without a goal: action_msgs/GoalStatus, unknown."""
 
 Answer = Callable[[bool, Any], None]
-"""Takes whether a service call has succeeded, and its values, or a text that says why
-not.
+"""Callback with whether a service call has succeeded, and its values or an error text.
 """
 
 
 class Bus(Protocol):
-    """Topics and services, as sessions see them. Every method may raise a
-    `BotyardError`, which the client is told.
+    """Topics, services and actions, as sessions use them.
+
+    Every method may raise a `BotyardError`, which is reported to the client.
     """
 
     def subscribe(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
-        """Deliver a topic's messages under this name (`RosbridgeSession.deliver`), the
-        last one of a latched topic at once.
+        """Deliver a topic's messages under this name to `RosbridgeSession.deliver`.
+
+        The last message of a latched topic is delivered at once.
         """
         ...
 
     def unsubscribe(self, client: RosbridgeSession, topic: str) -> None:
-        """Stop delivering them."""
+        """Stop the delivery of a topic."""
         ...
 
     def register_publisher(
         self, client: RosbridgeSession, topic: str, type_name: str
     ) -> None:
-        """The client is going to publish messages of this type."""
+        """Register the client as publisher of messages of a type."""
         ...
 
     def unregister_publisher(self, client: RosbridgeSession, topic: str) -> None:
-        """It will not any more."""
+        """Unregister the client as publisher."""
         ...
 
     def publish(
@@ -115,53 +116,55 @@ class Bus(Protocol):
         size: int,
         answer: Answer,
     ) -> Callable[[], None]:
-        """Call a service by an operation of `size` bytes; `answer` is called once, now
-        or later, unless this raises.
+        """Call a service by an operation of `size` bytes.
 
-        Returns a function that abandons the call: nobody waits for the answer any more.
+        `answer` is called once, now or later, unless this raises. Returns a function
+        that abandons the call, when no caller waits for the answer any more.
         """
         ...
 
     def register_service(
         self, client: RosbridgeSession, service: str, type_name: str
     ) -> None:
-        """The client answers calls of a service (`RosbridgeSession.request`)."""
+        """Register the client as server of a service (`RosbridgeSession.request`)."""
         ...
 
     def unregister_service(self, client: RosbridgeSession, service: str) -> None:
-        """It does not any more."""
+        """Unregister the client as server of a service."""
         ...
 
     def responded(
         self, client: RosbridgeSession, ident: str, is_good: bool, values: Any
     ) -> None:
-        """It has answered the request of this id."""
+        """Take the client's response to the request with an id."""
         ...
 
     def send_goal(self, client: RosbridgeSession, wish: op.SendActionGoal) -> None:
-        """Send a goal to an action: `RosbridgeSession.goal_feedback` any number of
-        times, then `goal_ended` once, unless this raises.
+        """Send a goal to an action.
+
+        Unless this raises, `RosbridgeSession.goal_feedback` is called any number of
+        times, and then `goal_ended` once.
         """
         ...
 
     def cancel_goal(self, client: RosbridgeSession, action: str, ident: op.Id) -> None:
-        """Cancel its goal of this id."""
+        """Cancel the client's goal with an id."""
         ...
 
     def register_action(
         self, client: RosbridgeSession, action: str, type_name: str
     ) -> None:
-        """The client serves an action (`RosbridgeSession.goal`, `goal_cancelled`)."""
+        """Register the client as server of an action."""
         ...
 
     def unregister_action(self, client: RosbridgeSession, action: str) -> None:
-        """It does not any more."""
+        """Unregister the client as server of an action."""
         ...
 
     def publish_feedback(
         self, client: RosbridgeSession, ident: str, values: Any
     ) -> None:
-        """It tells how far it is with the goal of this id."""
+        """Take the client's feedback of the goal with an id."""
         ...
 
     def end_goal(
@@ -172,16 +175,16 @@ class Bus(Protocol):
         values: Any,
         is_good: bool,
     ) -> None:
-        """It has ended the goal of this id."""
+        """Take the client's result of the goal with an id."""
         ...
 
     def leave(self, client: RosbridgeSession) -> None:
-        """The client has gone, with all that it had."""
+        """Release a client that has left."""
         ...
 
 
 class _Call:
-    """A service call that is not answered yet, with its deadline, s."""
+    """Unanswered service call, with its deadline, s."""
 
     def __init__(self, deadline: float, answer: Answer) -> None:
         self.deadline, self.answer = deadline, answer
@@ -189,7 +192,7 @@ class _Call:
 
 
 class _Partial:
-    """An operation of which fragments are missing."""
+    """Operation with missing fragments."""
 
     def __init__(self, total: int, now: float) -> None:
         self.total, self.since = total, now
@@ -203,17 +206,17 @@ class RosbridgeSession:
     Parameters
     ----------
     bus : Bus
-        Topics and services.
+        Topics, services and actions.
     clock : callable
-        Wall time, s: that of the arguments `now`.
+        Returns the wall time, s, as in the arguments `now`.
     wake : callable
-        There is something to send.
+        Called when there is output.
     warn : callable
-        Takes a line for the log.
+        Logs a line.
     account : Account, optional
-        Of what it makes us keep.
+        Memory account of the client.
     source : str
-        The client's address.
+        Address of the client.
     """
 
     def __init__(
@@ -239,11 +242,12 @@ class RosbridgeSession:
     # -- see `botyard.interfaces.interface.Session`
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Process one message of the WebSocket."""
+        """Process one WebSocket message."""
         if self.is_closed:
             return
         ident: op.Id = None
         try:
+            # Checked before the JSON is parsed, which would cost much more.
             if len(data) > MAX_MESSAGE:
                 raise PeerError(
                     f"rosbridge: expected at most {MAX_MESSAGE} bytes, found {len(data)}"
@@ -263,18 +267,18 @@ class RosbridgeSession:
             self._say("error", shown(error, MAX_TEXT), ident)
 
     def data_to_send(self) -> Wire:
-        """The next message, a text or bytes; empty if there is none."""
+        """Take the next message, a text or bytes; empty if there is none."""
         return self._out.take()
 
     def next_timer(self) -> float | None:
-        """When `handle_timer` must be called, s."""
+        """Return the time at which `handle_timer` must be called, s; None for never."""
         times = [p.since + FRAGMENT_TIMEOUT_S for p in self._partial.values()]
         times += [call.deadline for call in self._calls.values()]
         times += [] if self._out.due is None else [self._out.due]
         return min((t for t in times if t < math.inf), default=None)
 
     def handle_timer(self, now: float) -> None:
-        """Time has passed."""
+        """Send delayed messages, and handle timeouts."""
         self._out.release(now)
         for ident in [
             i for i, p in self._partial.items() if now >= p.since + FRAGMENT_TIMEOUT_S
@@ -291,10 +295,10 @@ class RosbridgeSession:
             call.answer(False, "timed out")
 
     def on_snapshot(self, now: float) -> None:
-        """Nothing: topics are published by the graph."""
+        """Do nothing: the graph publishes topics."""
 
     def close(self) -> None:
-        """The connection has ended."""
+        """Release the session after its connection has ended."""
         self.is_closed = True
         for call in self._calls.values():
             call.abandon()
@@ -310,8 +314,9 @@ class RosbridgeSession:
     def deliver(
         self, topic: str, message: Outgoing, *, latched: bool, queue: int
     ) -> None:
-        """A message of a subscribed topic; `queue` of them may wait. It is encoded only
-        if throttling lets it pass.
+        """Queue a message of a subscribed topic, of which `queue` messages may wait.
+
+        It is encoded only if throttling lets it pass.
         """
         to = self._subscriptions.get(topic)
         now = self._clock()
@@ -320,29 +325,29 @@ class RosbridgeSession:
             self._wake()
 
     def keep(self, size: int) -> None:
-        """Take room for something that the client makes us keep.
+        """Take memory for the client.
 
         Raises
         ------
         PeerError
-            It makes us keep too much.
+            The memory limit is reached.
         """
         if not self._account.take(size):
             raise PeerError(f"rosbridge: {_FULL}")
 
     def forget(self, size: int) -> None:
-        """Give that room back."""
+        """Give the client's memory back."""
         self._account.give_back(size)
 
     def request(
         self, ident: str, service: str, values: dict[str, Any], caller: RosbridgeSession
     ) -> None:
-        """Another client calls a service that this one offers.
+        """Pass on a service call of another client.
 
         Raises
         ------
         PeerError
-            Too many calls wait for it to read; the same for goals.
+            Too many calls and goals wait for this client to read.
         """
         self._ask(
             {"op": "call_service", "id": ident, "service": service, "args": values},
@@ -357,9 +362,7 @@ class RosbridgeSession:
         args: Any,
         caller: RosbridgeSession,
     ) -> None:
-        """Another client sends a goal to an action that this one serves. PeerError: see
-        `request`.
-        """
+        """Pass on a goal of another client; see `request` for errors."""
         said = {
             "op": "send_action_goal",
             "id": ident,
@@ -370,7 +373,7 @@ class RosbridgeSession:
         self._ask({**said, "feedback": True}, caller)
 
     def goal_cancelled(self, ident: str, action: str, caller: RosbridgeSession) -> None:
-        """The goal of this id shall be cancelled. PeerError: see `request`."""
+        """Pass on the cancellation of a goal; see `request` for errors."""
         self._ask({"op": "cancel_action_goal", "id": ident, "action": action}, caller)
 
     def _ask(self, said: dict[str, Any], caller: RosbridgeSession) -> None:
@@ -455,6 +458,8 @@ class RosbridgeSession:
             try:
                 self._bus.subscribe(self, wish.topic, wish.type or "")
             except BotyardError:
+                # The subscription is stored first, because the bus may deliver a
+                # latched message at once.
                 del self._subscriptions[wish.topic]
                 self.forget(found.size)
                 raise
@@ -477,7 +482,7 @@ class RosbridgeSession:
         found = self._subscriptions.get(topic)
         if found is None:
             raise PeerError(
-                f"rosbridge: unsubscribe: {shown(topic, MAX_TEXT)} is not subscribed to"
+                f"rosbridge: unsubscribe: {shown(topic, MAX_TEXT)} is not subscribed"
             )
 
         before = found.size
@@ -495,13 +500,12 @@ class RosbridgeSession:
             wish.args,
             cost(wish.service, wish.id, wish.compression),
         )
-        # what waits for the answer keeps no arguments
+        # The closure keeps no arguments, which may be large.
         del wish
 
         def answer(is_good: bool, values: Any) -> None:
-            if (
-                self._calls.pop(number, None) is not None
-            ):  # else it has timed out, or the client has gone
+            # Otherwise the call has timed out, or the client has left.
+            if self._calls.pop(number, None) is not None:
                 self.forget(room)
                 self._respond(call_of, is_good, values)
 
@@ -509,7 +513,7 @@ class RosbridgeSession:
             self._respond(
                 call_of,
                 False,
-                f"expected at most {MAX_CALLS} calls that are not answered yet",
+                f"expected at most {MAX_CALLS} unanswered calls",
             )
             return
 
@@ -517,6 +521,7 @@ class RosbridgeSession:
             self._respond(call_of, False, _FULL)
             return
 
+        # A timeout of 0, or none, means no limit, as in rosbridge_suite.
         limit = min(call_of.timeout or 0.0, MAX_CALL_TIMEOUT_S)
         call = self._calls[number] = _Call(
             self._clock() + limit if limit > 0.0 else math.inf, answer
@@ -548,7 +553,7 @@ class RosbridgeSession:
             self.goal_ended(wish, FAILED, shown(error, MAX_TEXT), is_good=False)
 
     def goal_feedback(self, wish: op.SendActionGoal, values: Any) -> None:
-        """Feedback of a goal; left out while many answers wait for the client to read."""
+        """Send feedback of a goal, unless many answers wait for the client to read."""
         if self._out.has_room:
             said = {"op": "action_feedback", "action": wish.action, "values": values}
             self._answer(said, wish.id, wish.compression, wish.fragment_size)
@@ -556,8 +561,9 @@ class RosbridgeSession:
     def goal_ended(
         self, wish: op.SendActionGoal, status: int, values: Any, *, is_good: bool
     ) -> None:
-        """A goal has ended, with its result; or there was none, and `values` are a text
-        that says why (`is_good` false).
+        """Send the result of a goal.
+
+        If there was no goal, `is_good` is false, and `values` is an error text.
         """
         said = {
             "op": "action_result",
@@ -577,7 +583,7 @@ class RosbridgeSession:
     # -- fragments
 
     def _assembled(self, piece: op.Fragment, now: float) -> bytes | None:
-        """The whole operation, if this was its last piece."""
+        """Return the whole operation if this was its last fragment, otherwise None."""
         total = int(piece.total) if 1 <= piece.total <= MAX_FRAGMENTS else 0
         if not 0 <= piece.num < total:
             raise PeerError(
@@ -590,12 +596,15 @@ class RosbridgeSession:
         if partial is None or partial.total != total:
             while len(self._partial) >= MAX_PARTIAL:
                 self._drop_partial(next(iter(self._partial)))
+            # A new total means a new operation under the old id.
             self._drop_partial(piece.id)
             partial = self._partial[piece.id] = _Partial(total, now)
 
+        # A repeated fragment is ignored.
         if piece.num not in partial.pieces:
             room = cost(piece.data)
             self.keep(room)
+            # Characters of the operation; `room` is its memory in bytes.
             partial.size += len(piece.data)
             partial.room += room
             partial.pieces[piece.num] = piece.data
@@ -630,8 +639,9 @@ class RosbridgeSession:
         fragment: int | None = None,
         instead: dict[str, Any] | None = None,
     ) -> None:
-        """Add an answer; what another client has answered is replaced by `instead` when
-        too much waits to be read.
+        """Queue an answer.
+
+        `instead` replaces its fields if too much waits to be read.
         """
         if ident is not None:
             said["id"] = ident
@@ -643,15 +653,13 @@ class RosbridgeSession:
             wire, max(MIN_FRAGMENT, fragment) if fragment and fragment > 0 else 0
         )
         if self._out.is_overfull:
-            self._warn("a client lets too many answers lie unread: it is disconnected")
+            self._warn("a client is disconnected: it left too many answers unread")
             self.is_closed = True
 
         self._wake()
 
     def _say(self, level: str, text: str, ident: op.Id) -> None:
-        """Log a line, and send it as a status message to a client that wants those of
-        this level.
-        """
+        """Log a line, and send it to a client with a suitable level."""
         self._warn(text)
         if LEVELS.index(level) <= self._level:
             self._answer({"op": "status", "level": level, "msg": text}, ident)

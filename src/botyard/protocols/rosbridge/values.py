@@ -1,9 +1,9 @@
-"""ROS messages as plain values, and back: rosbridge's JSON form of ROS 2 types
-(ROSBRIDGE_PROTOCOL.md, section 3, and rosbridge_library's conversions).
+"""ROS messages as plain values, and back: rosbridge's JSON form of ROS 2 types.
 
-Out: times are ``{sec, nanosec}``, uint8[] is base64, numbers that are not finite are
-null. In: also ``{secs, nsecs}``, ``"now"``, lists of bytes, null for NaN; missing
-fields are zero or empty, a missing header is stamped with the present time.
+Sent times are ``{sec, nanosec}``, uint8[] is base64, and numbers that are not finite
+are null. Received values may also be ``{secs, nsecs}``, ``"now"``, lists of bytes, and
+null for NaN. Missing fields are zero or empty, and a missing header gets the present
+time. Sources: ROSBRIDGE_PROTOCOL.md, section 3, and rosbridge_library's conversions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Read = Callable[[Any, str], Any]
 MAX_FLOAT32: Final = float(np.finfo(np.float32).max)
 """Largest number of a float32."""
 MAX_TEXT: Final = 60
-"""Longest part of a wrong value in a message, characters."""
+"""Longest part of an invalid value in a message, characters."""
 _BASE, _MESSAGE, _ARRAY = 1, 2, 3
 """Kinds of fields, as rosbags numbers them; 4 is a sequence."""
 _TIME, _DURATION, _HEADER = (
@@ -47,7 +47,7 @@ _RANGES: Final[Mapping[str, tuple[int, int]]] = {
 
 
 def _of_hook(value: Any) -> Any:
-    """What JSON has for arrays and NumPy's numbers."""
+    """Return the JSON value of an array or of NumPy's number."""
     if isinstance(value, np.ndarray):
         if value.dtype == np.uint8:
             return base64.b64encode(value.tobytes()).decode()
@@ -64,8 +64,9 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=_of_hook)
 
 
 def json_of(plain: Any) -> bytes:
-    """JSON text of plain values: NaN and infinities are null, arrays lists, uint8
-    arrays base64.
+    """Return the JSON text of plain values.
+
+    NaN and infinities are null, arrays are lists, and uint8 arrays are base64.
     """
     return _ENCODER.encode(plain)
 
@@ -84,7 +85,7 @@ class Values:
     types : Types
         Message types.
     now : callable
-        The present time, for stamps that a client leaves out.
+        Returns the present time, for stamps that a client leaves out.
     """
 
     def __init__(self, types: Types, now: Callable[[], Stamp]) -> None:
@@ -94,22 +95,25 @@ class Values:
         self._read: dict[str, Read] = {}
 
     def plain(self, message: Any, name: str) -> dict[str, Any]:
-        """A message, of any class with the fields of the ROS 2 type, as dictionaries,
-        lists and NumPy arrays.
+        """Return a message as dictionaries, lists and NumPy arrays.
+
+        The message may be of any class with the fields of the ROS 2 type.
         """
         found = self._plain.get(name) or self._make_plain(name)
         plain: dict[str, Any] = found(message)
         return plain
 
     def message(self, values: Any, name: str) -> Any:
-        """A message of a ROS 2 type from plain values: an object, or a list of the
-        fields in their order.
+        """Return a message of a ROS 2 type from plain values.
+
+        The values are an object, or a list of the fields in their order.
 
         Raises
         ------
         PeerError
-            A value does not fit; there is no such field or type.
+            A value does not fit, or the field or type does not exist.
         """
+        # Calls of services may give their arguments as a list.
         if isinstance(values, list):
             fields = [f for f, _ in self.fields(name)]
             if len(values) > len(fields):
@@ -124,12 +128,12 @@ class Values:
         )
 
     def fields(self, name: str) -> list[tuple[str, Any]]:
-        """Names and kinds of a type's fields, as rosbags describes them.
+        """Return names and kinds of a type's fields, as rosbags describes them.
 
         Raises
         ------
         PeerError
-            There is no such type.
+            The type does not exist.
         """
         try:
             return [
@@ -157,7 +161,7 @@ class Values:
         return plain
 
     def _plain_of(self, kind: Any) -> Plain | None:
-        """Converts a value of a field; None: it stays as it is."""
+        """Return the converter of a field's value; None if it stays as it is."""
         sort, what = int(kind[0]), kind[1]
         if sort == _BASE:
             return None
@@ -171,10 +175,11 @@ class Values:
         base = item[1][0]
         if "string" in base:
             return list
+        # A list of numbers: only uint8 and char are base64.
         if base in (
             "byte",
             "octet",
-        ):  # a list of numbers; only uint8 and char are base64
+        ):
             return lambda values: np.asarray(values, np.uint8).tolist()
 
         dtype = np.dtype("uint8" if base == "char" else base)
@@ -220,7 +225,7 @@ class Values:
         return self._types.filled(name, {"sec": stamp.sec, "nanosec": stamp.nanosec})
 
     def _clock(self, name: str) -> Read:
-        """Reads a time or a duration."""
+        """Return the reader of a time or a duration."""
         names = {"sec": "sec", "secs": "sec", "nanosec": "nanosec", "nsecs": "nanosec"}
         low, high = _RANGES["int32"]
 
@@ -267,6 +272,7 @@ class Values:
 
 
 def _integer(value: Any, where: str, low: int, high: int) -> int:
+    # JavaScript has no integers, and some clients write 1.0.
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if type(value) is not int or not low <= value <= high:
@@ -287,6 +293,7 @@ def _boolean(value: Any, where: str) -> bool:
 
 
 def _real(value: Any, where: str) -> float:
+    # JSON has no NaN; rosbridge writes null in its place.
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -305,7 +312,7 @@ def _single(value: Any, where: str) -> float:
 
 
 def _reader(base: str) -> Read:
-    """Reads a value of a base type."""
+    """Return the reader of a value of a base type."""
     if "string" in base:
         return _text
     if base == "bool":
@@ -318,14 +325,14 @@ def _reader(base: str) -> Read:
 
 
 def _numbers(base: str, count: int | None) -> Read:
-    """Reads an array of numbers: a list, or base64 of bytes."""
+    """Return the reader of an array of numbers: a list, or base64 of bytes."""
     dtype = np.dtype("uint8" if base in ("byte", "octet", "char") else base)
     kind: Any = float | None
     if base == "bool":
         kind = bool
     elif base in _RANGES:
         low, high = _RANGES[base]
-        # msgspec's bounds are 64 bits with a sign
+        # msgspec's bounds are signed 64-bit numbers.
         kind = (
             Annotated[int, Meta(ge=low, le=high)]
             if high < 1 << 63
@@ -342,6 +349,7 @@ def _numbers(base: str, count: int | None) -> Read:
             try:
                 listed = msgspec.convert(value, list[kind])
                 if kind == float | None:
+                    # JSON has no NaN; rosbridge writes null in its place.
                     listed = [math.nan if x is None else x for x in listed]
                 if dtype == np.float32:
                     listed = [_single(x, f"{where}[{k}]") for k, x in enumerate(listed)]

@@ -342,8 +342,7 @@ class Discovery:
         )
 
     def strange(self, peer: Peer, host: str) -> None:
-        """Record a packet in the name of a participant from a host that it does not
-        announce.
+        """Record a packet of a participant from a host that it does not announce.
 
         Such packets are ignored.
         """
@@ -401,9 +400,7 @@ class Discovery:
         peer.greet_at = now
 
     def _who_gives_way(self, origin: str, now: float) -> Peer | None:
-        """Return the participant that makes room for one of a host; see
-        `MAX_PARTICIPANTS`.
-        """
+        """Return the participant that makes room for one of a host."""
         peers = self.peers.values()
         # Unverified participants first: they may be forged, and cost nothing to drop.
         unverified = next((x for x in peers if not x.host), None)
@@ -537,8 +534,7 @@ class Discovery:
             yield
 
     def disposed(self, prefix: bytes, sample_key: bytes, payload: bytes) -> None:
-        """Process the message that a participant leaves; only the participant itself
-        may send it.
+        """Process the message that a participant leaves.
 
         Raises
         ------

@@ -139,6 +139,7 @@ class ParticipantData:
             raise MalformedError(
                 f"expected the entity id of a participant, found {guid[12:].hex()}"
             )
+        # Without this set it is unknown how to exchange endpoints with the participant.
         builtin = found.get(p.BUILTIN_ENDPOINT_SET)
         if builtin is None or len(builtin[0]) < 4:
             raise MalformedError(
@@ -158,6 +159,7 @@ class ParticipantData:
             metatraffic or default,
             default or metatraffic,
             layout.uint32.unpack_from(builtin[0])[0],
+            # A participant could otherwise ask for a place for ever.
             min(max(lease, 0.0), MAX_LEASE_S),
             _user_data(found, layout),
             _vendor(found),

@@ -50,6 +50,7 @@ class Events:
     def add(self, kind: EventKind, guid: bytes, text: str) -> None:
         """Add an event."""
         self.counts[kind] += 1
+        # A flood of events drops old texts, but the counts stay right.
         self._events.append(Event(kind, guid, text))
 
     def take(self) -> list[Event]:

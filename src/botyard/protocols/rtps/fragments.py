@@ -72,6 +72,7 @@ class Assembly(Generic[User]):
             The fragments do not match the earlier ones, or are cut off.
         """
         size = self.fragment_size
+        # Otherwise fragments would overlap or exceed the buffer.
         if head.fragment_size != size or head.sample_size != self.size:
             raise MalformedError("the fragments of a sample have different sizes")
         if head.first + head.fragments - 1 > self._count:
@@ -100,9 +101,7 @@ class Assembly(Generic[User]):
         return self._missing == 0
 
     def missing(self) -> list[int]:
-        """Return the first missing fragments, counted from 1: as many as a request can
-        name.
-        """
+        """Return the first missing fragments, from 1, for one request."""
         found: list[int] = []
         at = self._came.find(0)
         begin = at
@@ -135,8 +134,7 @@ def cost(head: DataFrag) -> int:
 
 
 def is_plausible(head: DataFrag, limit: int) -> bool:
-    """Return whether a sample may be reassembled: not too long, fragments not too
-    small.
+    """Return whether a sample may be reassembled.
 
     Tiny fragments would cost more bookkeeping than data.
     """

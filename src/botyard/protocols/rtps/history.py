@@ -148,6 +148,7 @@ class KeepLast:
 
     def get(self, number: int) -> Kept | None:
         """Return a sample; see `History`."""
+        # Numbers follow each other without gaps, so the index is a difference.
         at = number - self._last - 1 + len(self._kept)
         return self._kept[at] if 0 <= at < len(self._kept) else None
 
@@ -189,6 +190,7 @@ class KeepInstances:
         self.add(number, key, sample)
         del self._numbers[key]
         self._disposals.append(number)
+        # A silent reader must not make the history grow without end.
         if len(self._disposals) > MAX_DISPOSALS:
             del self._kept[self._disposals.popleft()]
 

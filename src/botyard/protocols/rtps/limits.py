@@ -154,8 +154,7 @@ MAX_GREETINGS: Final = 8
 Afterwards its next announcement is awaited.
 """
 MAX_UNANSWERED: Final = 10
-"""Unanswered heartbeats after which a reader no longer keeps samples from being
-dropped.
+"""Unanswered heartbeats after which no samples are kept for a reader.
 
 It counts again when it answers.
 """

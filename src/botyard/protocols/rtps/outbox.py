@@ -130,6 +130,8 @@ class Destination:
             parts = self._parts
             self._begin(parts)
 
+        # INFO_DST holds for all submessages that follow, so it is only sent on a
+        # change.
         if prefix != self._last_prefix:
             parts.append(info_dst(prefix) if prefix else INFO_DST_NOBODY)
             self._size += _INFO_DST_BYTES
@@ -187,6 +189,7 @@ class Destination:
         bucket, queue, made, jobs = self._bucket, self._queue, self._made, self.jobs
         while queue or made or jobs:
             wait = bucket.wait(now)
+            # Also ends a long loop: the rest leaves with the next call.
             if wait > _MIN_WAIT_S:
                 return wait
             if jobs and not made and (self._is_jobs_turn or not queue):
@@ -325,9 +328,7 @@ class Outbox:
         return destination
 
     def send(self, address: Address, *submessages: bytes) -> None:
-        """Send a separate datagram without pacing, for announcements, which are few and
-        short.
-        """
+        """Send a separate datagram without pacing, for announcements."""
         if len(self._single) < _MAX_SINGLE:
             self._single.append((b"".join((self.head, *submessages)), address))
         else:

@@ -122,6 +122,7 @@ def read_parameters(
                 f"parameter 0x{pid:04x} has {length} bytes, but the list ends after {size - at}"
             )
 
+        # The standard demands that such data is ignored as a whole (§9.6.2.1).
         if pid & _MUST_UNDERSTAND and pid not in _KNOWN_MUST_UNDERSTAND:
             raise MalformedError(
                 f"parameter 0x{pid:04x} must be understood, but is unknown"

@@ -281,9 +281,7 @@ class Participant:
 
     @property
     def dropped(self) -> int:
-        """Number of datagrams that were dropped because the queue of their address was
-        full.
-        """
+        """Number of datagrams dropped because a queue was full."""
         return self._outbox.dropped
 
     # -- time

@@ -116,9 +116,7 @@ class Peer:
         self.credit += MAX_AMPLIFICATION * size
 
     def may_have(self, size: int) -> bool:
-        """Return whether an unverified participant may be sent `size` bytes, and take
-        them.
-        """
+        """Take `size` bytes of an unverified participant's credit, if left."""
         if size > self.credit:
             return False
         self.credit -= size
@@ -129,9 +127,7 @@ class Peer:
         return _of_host(self.data.metatraffic, self.host)
 
     def address_of(self, endpoint: EndpointData) -> Address | None:
-        """Return the address of an endpoint at the host at which its participant was
-        verified.
-        """
+        """Return the address of an endpoint at its participant's host."""
         return _of_host(endpoint.locators, self.host) or _of_host(
             self.data.default, self.host
         )

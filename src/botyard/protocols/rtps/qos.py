@@ -231,8 +231,7 @@ def _share_partition(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 
 def mismatch(offered: Qos, wanted: Qos) -> str:
-    """Return the reasons why a writer's policies do not satisfy a reader; "" if they
-    do.
+    """Return why a writer's policies do not satisfy a reader; "" if they do.
 
     History, depth and lifespan do not count (DDS 1.4, §2.2.3, "RxO").
     """

@@ -61,9 +61,7 @@ FRAGMENT_WITH_KEY: Final = 4
 UNKNOWN_NUMBER: Final = -1 << 32
 """SEQUENCENUMBER_UNKNOWN: (-1, 0)."""
 MAX_NUMBER: Final = (1 << 63) - 1 - 256
-"""Highest accepted sequence number; results of arithmetic with it still fit into 64
-bits.
-"""
+"""Highest accepted sequence number; arithmetic with it fits into 64 bits."""
 MAX_COUNT: Final = 0x7FFFFFFF
 
 

@@ -346,9 +346,7 @@ class Writer(Generic[H]):
         self.changed()
 
     def _join(self, proxy: ReaderProxy) -> None:
-        """Count a reader at its address; the cost does not grow with the number of
-        readers.
-        """
+        """Count a reader at its address, at a constant cost."""
         destination = proxy.destination
         group = self._groups.get(destination)
         if group is None:
@@ -426,6 +424,7 @@ class Writer(Generic[H]):
 
     def _sent(self, now: float) -> None:
         """Record that a sample was sent to all readers."""
+        # Readers may acknowledge up to here; later numbers were sent to single readers.
         self._broadcast = self.number
         if self._reliable:
             # With a fast stream the next `due` sends one HEARTBEAT for several samples.
@@ -453,9 +452,7 @@ class Writer(Generic[H]):
         return number in self._sending.get(destination, ())
 
     def fragments_sent(self, destination: Destination, number: int) -> None:
-        """Ask the readers of an address for missing fragments, after all have been
-        sent.
-        """
+        """Ask the readers of an address for missing fragments."""
         numbers = self._sending.get(destination)
         if numbers is not None:
             numbers.discard(number)
@@ -588,6 +585,7 @@ class Writer(Generic[H]):
                 group = self._groups[proxy.destination]
                 group.start = max(group.start, proxy.start)
 
+        # UDP may duplicate and reorder packets, so only newer ACKNACKs count.
         proxy.count = said.serial
         proxy.unanswered = 0
         if said.base - 1 > proxy.acked:
@@ -718,9 +716,7 @@ class Writer(Generic[H]):
             self._heartbeat(proxy)
 
     def is_kept(self, number: int, sample: Fragmented) -> bool:
-        """Return whether a sample is still kept, so that the rest of it is worth
-        sending.
-        """
+        """Return whether a sample is still kept, and thus worth sending."""
         kept = self._history.get(number)
         return kept is sample or (isinstance(kept, Directed) and kept.sample is sample)
 

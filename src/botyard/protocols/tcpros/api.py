@@ -180,6 +180,7 @@ def checked(
     if known is None:
         raise PeerError(f"no method {shown(method)!r}")
     checks = known.needed + known.more
+    # rospy and roscpp send optional arguments by position.
     if not len(known.needed) <= len(args) <= len(checks):
         raise PeerError(
             f"{method}: expected {len(known.needed)} arguments, found {len(args)}"

@@ -22,8 +22,7 @@ MAX_HEAD: Final = 16 << 10
 MAX_URI: Final = 1024
 """Longest address, characters."""
 _FREE_CHUNKS, _MIN_MEAN_CHUNK = 64, 256
-"""Number of chunks of an answer that are always accepted, and mean length of further
-ones.
+"""Chunks of an answer that are always accepted, and mean length of others.
 
 The length is in bytes. Processing a chunk costs as much as hundreds of bytes.
 """
@@ -80,9 +79,7 @@ class Calls:
 
     @property
     def is_over(self) -> bool:
-        """Whether no further call can come; close the connection after all output is
-        written.
-        """
+        """Whether no further call can come; flush the output, then close."""
         return self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE, h11.SEND_BODY)
 
     def receive(self, data: bytes) -> None:
@@ -109,6 +106,7 @@ class Calls:
                     error.error_status_hint, f"not HTTP: {shown(error, 200)}"
                 ) from None
 
+            # Paused: the next request waits until this one is answered.
             if event is h11.NEED_DATA or event is h11.PAUSED:
                 return None
             if isinstance(event, h11.Request):
@@ -196,6 +194,7 @@ class Calls:
             data,
             h11.EndOfMessage(),
         )
+        # Both sides are finished, and the connection stays open (keep-alive).
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
         return sent
@@ -325,6 +324,7 @@ class ClientCall:
                 else:
                     raise PeerError("the connection ended before the answer")
         except h11.RemoteProtocolError as error:
+            # End of the stream: h11 then reports a message that was cut off.
             if not data:
                 raise PeerError(
                     "the connection ended before the answer was complete"
@@ -333,6 +333,7 @@ class ClientCall:
             raise PeerError(f"not a valid HTTP response: {shown(error, 200)}") from None
 
     def _begin(self, answer: h11.Response) -> None:
+        # XML-RPC reports its own errors with status 200.
         if answer.status_code != 200:
             raise PeerError(f"expected HTTP status 200, found {answer.status_code}")
         headers = dict(answer.headers)

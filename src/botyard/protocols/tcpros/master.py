@@ -240,6 +240,7 @@ class Parameters:
         node = self.get(above or "/")
         if not isinstance(node, dict):
             raise KeyError(key)
+        # The counts of the tree change by the size of the deleted value.
         gone = size(node[last])
         without = {k: v for k, v in node.items() if k != last}
         self._root = _with(self._root, above.split("/")[1:] if above else [], without)
@@ -263,10 +264,9 @@ class Parameters:
         return sorted(found)
 
     def search(self, namespace: str, key: str) -> str | None:
-        """Return the nearest key of a name, from a namespace upwards; None if there is
-        none.
-        """
+        """Return the nearest key of a name, from a namespace upwards, or None."""
         first = key.strip("/").split("/")[0]
+        # An absolute key is not searched for.
         if key.startswith("/"):
             return key if self._has(key) else None
         parts = [p for p in namespace.split("/") if p]
@@ -434,6 +434,7 @@ class Master:
         self, table: dict[str, dict[str, str]], name: str, caller: str, uri: str
     ) -> bool:
         """Unregister a node from a name; return whether it was registered."""
+        # A node that was replaced may still unregister; its successor must stay.
         if table.get(name, {}).get(caller) != uri:
             return False
         del table[name][caller]
@@ -491,6 +492,7 @@ class Master:
 
         for name in [n for n, (node, _) in self._services.items() if node == caller]:
             del self._services[name]
+        # All registrations of the node leave the counts at once.
         held = self._holdings.pop(caller, 0)
         self._entries -= held
         self._of_source -= Counter({self._owners.pop(caller, ""): held})
@@ -512,9 +514,7 @@ class Master:
         ]
 
     def _tell_watchers(self, key: str) -> None:
-        """Notify the subscribers of a changed parameter, of its parents and of its
-        children.
-        """
+        """Notify the subscribers of a parameter, its parents and children."""
         for watched, nodes in self._watchers.items():
             above, below = f"{watched.rstrip('/')}/", f"{key.rstrip('/')}/"
             if f"{key}/".startswith(above) or watched.startswith(below):
@@ -547,6 +547,7 @@ class Master:
         Beyond `MAX_TYPES`, unused types are dropped.
         """
         self._types[topic] = type_name
+        # Without a limit, names of topics that come and go would fill the memory.
         if len(self._types) > MAX_TYPES:
             known = self._publishers.keys() | self._subscribers.keys()
             spare = [t for t in self._types if t not in known]

@@ -159,6 +159,7 @@ class Incoming:
 
     def _begin_service(self, header: dict[str, str]) -> None:
         offer = self._services.get(header["service"])
+        # The peer's list of nodes may be out of date.
         if offer is None:
             self._refuse(f"service [{header['service']}] is not served by {self._node}")
             return

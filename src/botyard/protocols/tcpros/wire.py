@@ -51,6 +51,7 @@ def decode_header(body: bytes) -> dict[str, str]:
 
         (size,) = _LENGTH.unpack_from(body, at)
         at += 4
+        # The size comes from the peer, so it is checked before slicing.
         if at + size > len(body):
             raise PeerError(
                 f"connection header: the field of {size} bytes at byte {at} exceeds it"
@@ -139,7 +140,9 @@ class Frames:
         if len(self._buffer) < 4:
             return None
         (size,) = _LENGTH.unpack_from(self._buffer)
+        # The first frame is the header, whatever the size of messages.
         limit = MAX_HEADER if self._first else self._limit
+        # Checked before bytes are collected, so that a wrong length costs no memory.
         if size > limit:
             raise PeerError(f"expected a frame of at most {limit} bytes, found {size}")
         if len(self._buffer) < 4 + size:

@@ -183,6 +183,8 @@ class Reader:
 
     def _start(self, tag: str, _attributes: object) -> None:
         above = self._stack[-1]
+        # Only the grammar of XML-RPC is accepted, which also bounds the work for one
+        # tag.
         if tag not in _INSIDE.get(above.tag, ()):
             raise PeerError(f"XML-RPC: <{shown(tag)}> in <{above.tag or 'document'}>")
         if len(above.inside) >= _MAX_CHILDREN.get(above.tag, 1):
@@ -190,10 +192,12 @@ class Reader:
                 f"XML-RPC: too many elements in <{above.tag or 'document'}>"
             )
         if tag == "value":
+            # Counted at the start tag, before the value takes memory.
             self._values += 1
             if self._values > MAX_VALUES:
                 raise PeerError(f"XML-RPC: expected at most {MAX_VALUES} values")
         elif tag in ("array", "struct"):
+            # Deep nesting would overflow the stack when the value is used.
             self._depth += 1
             if self._depth > MAX_DEPTH:
                 raise PeerError(

@@ -1,26 +1,28 @@
-"""Binary frames and maps of the page (layout after reference webgui.md §4): columns
-that a browser maps to typed arrays without a copy.
+"""Binary frames and maps of the page: columns that a browser maps to typed arrays.
 
-A frame is a header of 48 bytes and blocks. Everything is little-endian, every block
-begins on a multiple of 4 bytes.
+No copy is needed (layout after reference webgui.md §4). A frame is a header of 48 bytes
+and blocks. Everything is little-endian, and every block starts on a multiple of 4
+bytes.
 
-| header at | type | what |
+| header at | type | contents |
 |---|---|---|
 | 0 | 4 bytes | `MAGIC` |
 | 4, 6 | u16, u16 | `VERSION`, number of blocks |
-| 8, 12 | u32, u32 | number of the schema message that names the rows; bits: `PAUSED`, `FASTEST`, `PAST` (an earlier moment) |
+| 8, 12 | u32, u32 | number of the schema message that names the rows; bits `PAUSED`,
+`FASTEST`, `PAST` |
 | 16 | f64 | simulated time, s |
-| 24, 28 | u32, u32 | steps done; number of the frame, which the page acknowledges |
-| 32, 36, 40 | f32 | simulated per wall time; time of a step, ms; speed asked for |
+| 24, 28 | u32, u32 | number of steps; number of the frame, which the page acknowledges
+|
+| 32, 36, 40 | f32 | simulated per wall time; time of a step, ms; requested speed |
 | 44 | u32 | 0 |
 
-A block is u16 kind (`Block`), u16 group, u32 rows, u32 bytes of its payload, u32 0,
-then the payload, padded to 4 bytes. Poses are relative to the origin that the schema
-gives, so that float32 is enough for maps far from (0, 0).
+`PAST` marks an earlier moment. A block is u16 kind (`Block`), u16 group, u32 rows, u32
+bytes of its payload, u32 0, and the payload, padded to 4 bytes. Poses are relative to
+the origin in the schema, so that float32 is enough for maps far from (0, 0).
 
 A map is `MAP_MAGIC`, u32 bytes of a JSON text, the text (padded to 4 bytes), the walls
-as f32 x1, y1, x2, y2 and the points as f32 x, y, all relative to the origin that the
-JSON text gives.
+as f32 x1, y1, x2, y2, and the points as f32 x, y. All are relative to the origin in the
+JSON text.
 """
 
 from __future__ import annotations
@@ -54,17 +56,19 @@ NO_READING: Final = 0xFFFE
 class Block(IntEnum):
     """Kinds of blocks."""
 
-    POSE = 1  # f32 x, y, th of each body
-    STATE = 2  # u8 of each body, `Bit`s
-    # f32 x, y, th of each robot: its pose in the world by odometry
+    # f32 x, y, th of each body.
+    POSE = 1
+    # u8 of each body, `Bit`s.
+    STATE = 2
+    # f32 x, y, th of each robot: its pose in the world by odometry.
     ODOMETRY = 3
-    # f32 forward, left, turn of each robot
+    # f32 forward, left, turn of each robot.
     VELOCITY = 4
-    # of one group of sensors: u32 row of each sensor's robot, then u16 ranges of each
-    # sensor, in units of the group
+    # One group of sensors: u32 row of each sensor's robot, then u16 ranges of each
+    # sensor, in units of the group.
     READINGS = 5
-    # of the same group: u32 places, in the ranges of the block before, of what reflects
-    # brightly
+    # The same group: u32 indices, in the ranges of the block before, of bright
+    # reflections.
     BRIGHT = 6
 
 
@@ -97,7 +101,7 @@ Column = tuple[Block, int, int, Sequence[NDArray[Any]]]
 
 
 def encode(header: Header, columns: Sequence[Column]) -> bytes:
-    """Encode a frame."""
+    """Return an encoded frame."""
     h = header
     parts: list[bytes | memoryview] = [
         HEADER.pack(
@@ -119,22 +123,23 @@ def encode(header: Header, columns: Sequence[Column]) -> bytes:
         size = sum(a.nbytes for a in arrays)
         parts.append(BLOCK.pack(kind, group, rows, size, 0))
         parts += [np.ascontiguousarray(a).data for a in arrays]
+        # Typed arrays in browsers must start at a multiple of their element size.
         parts.append(bytes(-size % 4))
 
     return b"".join(parts)
 
 
 def decode(frame: bytes) -> tuple[Header, list[tuple[Block, int, int, bytes]]]:
-    """Decode a frame: its header, and kind, group, rows and payload of each block.
+    """Return the header of a frame, and kind, group, rows and payload of each block.
 
     Raises
     ------
     ValueError
-        Not a frame of this version, or cut short.
+        The data is not a frame of this version, or is cut short.
     """
     if len(frame) < HEADER.size or frame[:4] != MAGIC:
         raise ValueError(
-            f"not a frame: it begins with {frame[:4]!r}, expected {MAGIC!r}"
+            f"not a frame: expected {MAGIC!r} at the start, found {frame[:4]!r}"
         )
 
     _, version, count, *rest = HEADER.unpack_from(frame)
@@ -150,6 +155,7 @@ def _blocks(frame: bytes, count: int) -> Iterator[tuple[Block, int, int, bytes]]
             raise ValueError(f"frame cut short at byte {at} of {len(frame)}")
         kind, group, rows, size, _ = BLOCK.unpack_from(frame, at)
         at += BLOCK.size
+        # The size comes from the frame, so it is checked before slicing.
         if at + size > len(frame):
             raise ValueError(
                 f"frame cut short: a block of {size} bytes at byte {at} of {len(frame)}"
@@ -160,19 +166,16 @@ def _blocks(frame: bytes, count: int) -> Iterator[tuple[Block, int, int, bytes]]
 
 
 def to_units(ranges: NDArray[np.float64], unit: float) -> NDArray[np.uint16]:
-    """Ranges (m) as whole multiples of `unit` (m), at most `NO_READING` − 1; what is
-    not a number becomes `NO_READING`.
+    """Return ranges (m) as whole multiples of `unit` (m), at most `NO_READING` − 1.
 
-    Of any shape; the result is contiguous.
+    NaN becomes `NO_READING`. The ranges may have any shape; the result is contiguous.
     """
-    scaled = np.multiply(
-        ranges, 1.0 / unit, dtype=np.float32, casting="same_kind"
-    )  # 24 bits are enough for 16
+    # 24 bits of a float32 are enough for 16 bits.
+    scaled = np.multiply(ranges, 1.0 / unit, dtype=np.float32, casting="same_kind")
     scaled += np.float32(0.5)
     low, high = (scaled.min(), scaled.max()) if scaled.size else (0.0, 0.0)
-    if not (
-        low >= 0.0 and high < NO_READING
-    ):  # slow path: never taken for readings of sensors
+    # Slow path, which readings of sensors never take.
+    if not (low >= 0.0 and high < NO_READING):
         np.clip(scaled, 0.0, NO_READING - 0.5, out=scaled)
         scaled[np.isnan(scaled)] = NO_READING
 
@@ -180,7 +183,7 @@ def to_units(ranges: NDArray[np.float64], unit: float) -> NDArray[np.uint16]:
 
 
 def encode_map(scene: Scene) -> bytes:
-    """The static part of a scene for the page; see the module."""
+    """Return the static part of a scene for the page; see the module."""
     center = scene.center
     about = {
         "name": shown(scene.name),
@@ -204,7 +207,9 @@ def encode_map(scene: Scene) -> bytes:
         ],
     }
     text = json.dumps(about).encode()
+    # Typed arrays in browsers must start at a multiple of their element size.
     text += b" " * (-len(text) % 4)
+    # float32 has 24 bits: near the origin it resolves well below a millimetre.
     walls = scene.segments - (center.x, center.y, center.x, center.y)
     points = scene.points - (center.x, center.y)
     return b"".join(

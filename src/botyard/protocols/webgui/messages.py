@@ -1,8 +1,8 @@
-"""Control messages of the page: JSON texts, checked on arrival (reference webgui.md
-§4). The page's TypeScript types are made from these.
+"""Control messages of the page: JSON texts, checked on arrival (webgui.md §4).
 
-A request has a `type` and an `id`; each is answered by `Ok` or `Failed` with that id.
-Everything is in SI units: m, rad, s.
+The page's TypeScript types are generated from these. A request has a `type` and an
+`id`; it is answered by `Ok` or `Failed` with that id. Everything is in SI units: m,
+rad, s.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from botyard.model.devices import Layer
 VERSION: Final = 5
 """Version of the messages; a page of another version is asked to reload."""
 MAX_TEXT: Final = 64 * 1024
-"""Size of a request, bytes."""
+"""Longest request, bytes."""
 
 Id = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -29,7 +29,7 @@ Number = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page's frames are to hold."""
+    """Selection of the contents of a page's frames."""
 
     readings: Literal["all", "selected", "none"] = "all"
     odometry: bool = False
@@ -38,14 +38,14 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, kw_only=True, tag_field="type"):
-    """Any request. Requests with the same `group` other than 0 are undone together."""
+    """Any request; requests with the same `group` other than 0 are undone together."""
 
     id: Id = 0
     group: Id = 0
 
 
 class Hello(Request, tag="hello"):
-    """The first message."""
+    """First message of a page."""
 
     token: str = ""
     version: int = VERSION
@@ -53,13 +53,13 @@ class Hello(Request, tag="hello"):
 
 
 class SetView(Request, tag="view"):
-    """Change the view. The sensors of selected robots are read, as for a client."""
+    """Change the view; the sensors of selected robots are read, as for a client."""
 
     view: View
 
 
 class Ack(Request, tag="ack"):
-    """Acknowledge a frame that was drawn; not answered."""
+    """Acknowledge a drawn frame; not answered."""
 
     number: int
 
@@ -73,7 +73,7 @@ class Run(Request, tag="run"):
 
 
 class Step(Request, tag="step"):
-    """Do `count` steps, then pause."""
+    """Run `count` steps, then pause."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
 
@@ -85,14 +85,14 @@ class Speed(Request, tag="speed"):
 
 
 class Hold(Request, tag="hold"):
-    """Hold bodies by hand, or let go: held ones stand still while they are dragged."""
+    """Hold or release bodies; held bodies stand still while they are dragged."""
 
     names: Names
     on: bool
 
 
 class Placement(msgspec.Struct, kw_only=True):
-    """A body and its true pose."""
+    """Body and its true pose."""
 
     name: Name
     x: Number
@@ -101,16 +101,18 @@ class Placement(msgspec.Struct, kw_only=True):
 
 
 class Move(Request, tag="move"):
-    """Teleport bodies to true poses. Answered with the number of the present frame:
-    later ones show them there.
+    """Teleport bodies to true poses.
+
+    The answer is the number of the present frame; later frames show the bodies there.
     """
 
     to: Annotated[list[Placement], msgspec.Meta(max_length=5000)]
 
 
 class Drive(Request, tag="drive"):
-    """Drive a robot, m/s and rad/s; it stops unless the message is repeated (watchdog).
-    `on` false ends driving.
+    """Drive a robot, m/s and rad/s.
+
+    It stops unless the message is repeated (watchdog). `on` false ends driving.
     """
 
     name: Name
@@ -135,8 +137,9 @@ class EmergencyStop(Request, tag="estop"):
 
 
 class Joystick(Request, tag="joystick"):
-    """State of the joystick that is plugged into a robot, for its client to read: −1 …
-    1 to the right and forward.
+    """Set the joystick that is plugged into a robot, for its client to read.
+
+    Values are −1 to 1, to the right and forward.
     """
 
     name: Name
@@ -147,8 +150,9 @@ class Joystick(Request, tag="joystick"):
 
 
 class CommandDevice(Request, tag="command"):
-    """A command to an actuator of a robot: one of those in `DeviceReading.commands`, in
-    SI units.
+    """Command an actuator of a robot.
+
+    The command is one of `DeviceReading.commands`, with its value in SI units.
     """
 
     name: Name
@@ -169,7 +173,7 @@ class Add(Request, tag="add"):
 
 
 class Clone(Request, tag="clone"):
-    """Add a robot or obstacle of the same model beside each of these."""
+    """Add a robot or obstacle of the same model next to each of these."""
 
     names: Names
 
@@ -181,35 +185,35 @@ class Remove(Request, tag="remove"):
 
 
 class Reset(Request, tag="reset"):
-    """Put robots (without names: all) back where they started, with odometry zero."""
+    """Return robots (without names all) to their start poses, with odometry zero."""
 
     names: Names | None = None
 
 
 class OdometryErrors(Request, tag="odometry_errors"):
-    """Switch the odometry errors of a robot on or off."""
+    """Turn the odometry errors of a robot on or off."""
 
     name: Name
     on: bool
 
 
 class Undo(Request, tag="undo"):
-    """Take back what this page did last with bodies or the map. Answered with a line
-    that says what.
+    """Undo the last change by this page of bodies or the map.
+
+    The answer is a line that describes the change.
     """
 
 
 class Redo(Request, tag="redo"):
-    """Do again what was undone last. Answered with a line that says what."""
+    """Redo the last undone change; the answer is a line that describes it."""
 
 
 class Look(Request, tag="look"):
-    """Look back, without changing anything: this page is shown the last moment at a
-    simulated time (s) or before it.
+    """Show this page the last moment at or before a simulated time, s.
 
-    Answered with `Looked`. A recording is shown to all pages alike: it goes to that
-    moment, and the answer is null. Without a time, the moment that is `by` after the
-    one that is shown, or before it; without both, the present again.
+    Nothing is changed. The answer is `Looked`. A recording is shown to all pages alike:
+    it goes to that moment, and the answer is null. Without a time, the moment is `by`
+    steps after the shown one, or before it; without both, it is the present.
     """
 
     time: Annotated[float, msgspec.Meta(ge=0.0, le=1e12)] | None = None
@@ -217,31 +221,33 @@ class Look(Request, tag="look"):
 
 
 class GoOn(Request, tag="go_on"):
-    """Let the world go on from the moment that this page looks at; it shows the present
-    again. Answered with the moment's time, s.
+    """Let the world continue from the moment that this page looks at.
+
+    The page then shows the present again. The answer is the moment's time, s.
     """
 
 
 class Loop(Request, tag="loop"):
-    """Let a recording that is shown begin again at its end."""
+    """Turn repeating of a shown recording at its end on or off."""
 
     on: bool
 
 
 class Chart(Request, tag="chart"):
-    """What the robots of a recorded run of traffic did over time. Answered with
-    `ChartResult`, or null if there is no traffic in it.
+    """Request what the robots of a recorded traffic run did over time.
+
+    The answer is `ChartResult`, or null if there is no traffic in the recording.
     """
 
 
 class LoadMap(Request, tag="map"):
-    """Load another map, for all clients, by its name; an empty name: no map."""
+    """Load another map for all clients by its name; an empty name removes the map."""
 
     name: Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class Reload(Request, tag="reload"):
-    """Read the present map's file again."""
+    """Read the file of the present map again."""
 
 
 class Snapshot(Request, tag="snapshot"):
@@ -251,14 +257,13 @@ class Snapshot(Request, tag="snapshot"):
 
 
 class StartRecording(Request, tag="start_recording"):
-    """Record the run to a file in the working directory of the simulator; answered with
-    its path.
+    """Record the run to a file in the working directory of the simulator.
 
-    `last`: keep only so much simulated time, s, until it is saved; 0: write all.
-    `on_stall`: save it when a robot stalls. `topics`, `robots`: patterns of what is
-    recorded, as of file names; none: the usual topics, all robots. `rates`: patterns of
-    topics, and most messages of each such topic for each simulated second; 0: one for
-    each step.
+    The answer is its path. `last` is the simulated time that is kept until it is saved,
+    s; 0 writes all. With `on_stall` it is saved when a robot stalls. `topics` and
+    `robots` are patterns as for file names; without them the usual topics and all
+    robots are recorded. `rates` has patterns of topics, and the limit of messages of
+    each such topic per simulated second; 0 is one for each step.
     """
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
@@ -270,34 +275,35 @@ class StartRecording(Request, tag="start_recording"):
 
 
 class StopRecording(Request, tag="stop_recording"):
-    """End the recording; answered with the path of its file."""
+    """End the recording; the answer is the path of its file."""
 
 
 class SaveRecording(Request, tag="save_recording"):
-    """Write what a recording keeps in memory to a file; answered with its path."""
+    """Write a recording that is kept in memory to a file; the answer is its path."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
 
 class WriteMovie(Request, tag="write_movie"):
-    """Make a movie of a part of the recording, or of what is kept of a running
-    simulation; answered with its path when it is finished.
+    """Make a movie of a part of the recording, or of a running simulation.
+
+    The answer is its path when it is finished.
 
     Attributes
     ----------
     begin, end : float
         Simulated time of its first and last moment, s.
     format : str
-        Its format, or ``png`` for a picture of the end; "": MP4 if the simulator has
-        it, else WebP.
+        Its format, or ``png`` for a picture of the end; "" is MP4 if the simulator has
+        it, otherwise WebP.
     speed, fps : float
-        Simulated per shown time; frames a second, 0: as fits.
+        Simulated time per shown time; frames per second, 0 for a suitable rate.
     width : int
-        Pixels.
+        Width, pixels.
     follow : str
-        The robot that stays in the middle; "": all is seen.
+        Robot that stays in the middle; "" shows the whole world.
     scans : list of str
-        Robots whose sensors are seen.
+        Robots whose sensors are shown.
     """
 
     begin: Annotated[float, msgspec.Meta(ge=0.0, le=1e12)]
@@ -313,11 +319,11 @@ class WriteMovie(Request, tag="write_movie"):
 
 
 class CancelMovie(Request, tag="cancel_movie"):
-    """Give up the movie that is being made."""
+    """Cancel the movie that is being made."""
 
 
 class Download(Request, tag="download"):
-    """Get a file of `Files`: answered with its address, which is good for a minute."""
+    """Request a file of `Files`; the answer is its temporary address."""
 
     file: Annotated[str, msgspec.Meta(max_length=4096)]
 
@@ -339,7 +345,7 @@ class StartRobot(msgspec.Struct, kw_only=True):
 
 
 class Start(Request, tag="start"):
-    """Choices of the start dialog. `map` null: no map."""
+    """Choices of the start dialog; `map` null is no map."""
 
     map: str | None
     robots: Annotated[list[StartRobot], msgspec.Meta(max_length=200)]
@@ -349,21 +355,21 @@ class Start(Request, tag="start"):
 
 
 class Reply(Request, tag="reply"):
-    """Answer the question of `Status`: go on, or end."""
+    """Answer the question of `Status`: continue, or exit."""
 
     go_on: bool
 
 
 class Exit(Request, tag="exit"):
-    """End the simulator; also sent when the start dialog is cancelled."""
+    """Exit the simulator; also sent when the start dialog is cancelled."""
 
 
 class Catalog(Request, tag="catalog"):
-    """List models and maps: answered with `CatalogResult`."""
+    """Request the models and maps; the answer is `CatalogResult`."""
 
 
 class Debug(Request, tag="debug"):
-    """Show structures of the engine: answered with `DebugResult`."""
+    """Request structures of the engine; the answer is `DebugResult`."""
 
     what: Literal["grid", "clearance", "rays", "candidates"]
     name: str = ""
@@ -421,21 +427,21 @@ AnyRequest = (
 
 
 class Ok(msgspec.Struct, kw_only=True, tag="ok", tag_field="type"):
-    """A request was carried out."""
+    """Answer to a request that was executed."""
 
     id: int
     result: Any = None
 
 
 class Failed(msgspec.Struct, kw_only=True, tag="error", tag_field="type"):
-    """A request was not carried out, and why."""
+    """Answer to a request that failed, with the reason."""
 
     id: int
     message: str
 
 
 class InterfaceState(msgspec.Struct, kw_only=True):
-    """An interface of the simulator."""
+    """State of an interface of the simulator."""
 
     name: str
     on: bool
@@ -444,7 +450,7 @@ class InterfaceState(msgspec.Struct, kw_only=True):
 
 
 class StartOffer(msgspec.Struct, kw_only=True):
-    """Defaults of the start dialog, when there is to be one."""
+    """Defaults of the start dialog, if it is shown."""
 
     models: list[str]
     port: int
@@ -453,8 +459,9 @@ class StartOffer(msgspec.Struct, kw_only=True):
 
 
 class Welcome(msgspec.Struct, kw_only=True, tag="welcome", tag_field="type"):
-    """The answer to `Hello`. `page`: number of this page, to be named when a file is
-    sent.
+    """Answer to `Hello`.
+
+    `page` is the number of this page, which an upload of a file must name.
     """
 
     version: int
@@ -467,12 +474,13 @@ class Welcome(msgspec.Struct, kw_only=True, tag="welcome", tag_field="type"):
 
 
 class Started(msgspec.Struct, kw_only=True, tag="started", tag_field="type"):
-    """The start dialog was answered, by this page or another one."""
+    """Message that the start dialog was answered, by this page or another one."""
 
 
 class Model(msgspec.Struct, kw_only=True):
-    """A robot model or an obstacle as it is drawn: polygons in its own frame, and where
-    its lasers are, x, y, m.
+    """Robot model or obstacle for drawing.
+
+    It has polygons in its own frame, and the positions of its lasers, x, y, m.
     """
 
     name: str
@@ -488,7 +496,7 @@ class Model(msgspec.Struct, kw_only=True):
 
 
 def broken_model(name: str, problem: str) -> Model:
-    """An entry for a model whose definition is wrong, with the reason."""
+    """Return the entry of a model whose definition is invalid, with the reason."""
     return Model(
         name=name,
         description="",
@@ -504,7 +512,7 @@ def broken_model(name: str, problem: str) -> Model:
 
 
 class BodyInfo(msgspec.Struct, kw_only=True):
-    """A body: a row of the frames' columns. Robots come first, then boxes of the map."""
+    """Body: a row of the frames' columns; robots come first, then boxes of the map."""
 
     name: str
     model: int
@@ -513,11 +521,11 @@ class BodyInfo(msgspec.Struct, kw_only=True):
 
 
 class Group(msgspec.Struct, kw_only=True):
-    """Sensors with the same rays. Each ray starts at an origin (x, y) in the robot's
-    frame and goes along a bearing.
+    """Sensors with the same rays.
 
-    On the layer of lasers they have one origin and `count` bearings from `angle0` on,
-    by `step`; on that of sonar a pose for each ray.
+    Each ray starts at an origin (x, y) in the robot's frame and has a bearing. On the
+    layer of lasers they have one origin, and `count` bearings from `angle0` with
+    spacing `step`; on the layer of sonar each ray has its own pose.
     """
 
     id: int
@@ -531,12 +539,12 @@ class Group(msgspec.Struct, kw_only=True):
 
 
 class MapInfo(msgspec.Struct, kw_only=True):
-    """A map, and where to fetch it.
+    """Map, and the address of its walls.
 
     Attributes
     ----------
     url : str
-        Address of its walls; empty: there is no map.
+        Address of its walls; empty without a map.
     name, source : str
         Its name, and the file that it comes from.
     bounds, view : tuple of float, optional
@@ -551,9 +559,7 @@ class MapInfo(msgspec.Struct, kw_only=True):
 
 
 class Schema(msgspec.Struct, kw_only=True, tag="schema", tag_field="type"):
-    """Layout of the columns of frames until the next such message, and the map that
-    they belong to.
-    """
+    """Layout of the columns of frames until the next such message, with their map."""
 
     number: int
     map: MapInfo
@@ -566,14 +572,14 @@ class Schema(msgspec.Struct, kw_only=True, tag="schema", tag_field="type"):
 
 
 class Looked(msgspec.Struct, kw_only=True):
-    """The moment that a page looks at: steps done, and simulated time, s.
+    """Moment that a page looks at: number of steps, and simulated time, s.
 
     Attributes
     ----------
     missing, gone : list of str
-        Robots that are there now and were not then, and the reverse.
+        Robots of now that did not exist then, and the reverse.
     disconnected : int
-        How many of those in `missing` clients command.
+        Number of robots in `missing` that clients command.
     """
 
     tick: int
@@ -584,23 +590,22 @@ class Looked(msgspec.Struct, kw_only=True):
 
 
 class TimeLine(msgspec.Struct, kw_only=True):
-    """What a page can look at: the last minutes of a running simulation, or a
-    recording.
+    """Range of moments for a page: the last minutes of a simulation, or a recording.
 
     Attributes
     ----------
     first, last : float
         Simulated time of the oldest and of the latest moment, s.
     size : int
-        Bytes of what is kept.
+        Memory of the kept moments, bytes.
     problem : str
-        Why no moment can be kept at present; empty: they are.
+        Reason why no moment can be kept at present; empty if there is none.
     replay : str
-        Name of the recording that is shown; empty: a simulation runs.
+        Name of the shown recording; empty for a running simulation.
     loop : bool
-        It begins again at its end.
+        Whether it repeats at its end.
     chart : bool
-        There is a chart of it (`Chart`).
+        Whether it has a chart (`Chart`).
     """
 
     first: float
@@ -613,11 +618,11 @@ class TimeLine(msgspec.Struct, kw_only=True):
 
 
 class Mark(msgspec.Struct, kw_only=True):
-    """An event on the time line: simulated time, s, a line of text, and its kind.
+    """Event on the timeline: simulated time, s, a line of text, and its kind.
 
-    Kinds: ``robot`` (come or gone), ``client`` (come or gone), ``map``, ``branch`` (the
-    world went on from there), ``stall``, ``command``, ``warning``, ``error`` (lines of
-    the log); others are shown like ``robot``.
+    Kinds: ``robot`` (added or removed), ``client`` (connected or gone), ``map``,
+    ``branch`` (the world continued from there), ``stall``, ``command``, ``warning``,
+    ``error`` (log lines). Other kinds are shown like ``robot``.
     """
 
     time: float
@@ -626,7 +631,7 @@ class Mark(msgspec.Struct, kw_only=True):
 
 
 class Marks(msgspec.Struct, kw_only=True, tag="marks", tag_field="type"):
-    """All events on the time line, oldest first; sent again when there are others."""
+    """All events on the timeline, oldest first; sent again after each change."""
 
     marks: list[Mark]
 
@@ -639,13 +644,13 @@ class Client(msgspec.Struct, kw_only=True):
 
 
 class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
-    """The status bar, twice a second.
+    """Contents of the status bar, twice a second.
 
-    `timeline` is None if no moments are kept. `question` asks whether to go on; a
-    `Reply` answers it. `recording` is the name of the file that is recorded to, `kept`
-    the simulated time that is only kept in memory until somebody saves it, s (0: all is
-    written). `movie` is the name of the movie that is being made, `drawn` the part of
-    the work that is done, 0 to 1.
+    `timeline` is None if no moments are kept. `question` asks whether to continue; a
+    `Reply` answers it. `recording` is the name of the file that is recorded to, and
+    `kept` the simulated time that is only in memory until it is saved, s (0 if all is
+    written). `movie` is the name of the movie in work, and `drawn` its finished part, 0
+    to 1.
     """
 
     clients: int
@@ -663,7 +668,7 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
 
 
 class DeviceCommand(msgspec.Struct, kw_only=True):
-    """A command that an actuator takes: its limits, in SI units, and the unit."""
+    """Command of an actuator: its limits, in SI units, and the unit."""
 
     name: str
     about: str
@@ -673,10 +678,10 @@ class DeviceCommand(msgspec.Struct, kw_only=True):
 
 
 class DeviceReading(msgspec.Struct, kw_only=True):
-    """Reading of a device: rows of texts, how many are left out, and marked places (x,
-    y in the robot's frame, m; text).
+    """Reading of a device.
 
-    `commands`: by which it is commanded, if it is an actuator.
+    It has rows of texts, the number of rows left out, and markers (x, y in the robot's
+    frame, m; text). `commands` are the commands of an actuator.
     """
 
     device: str
@@ -722,7 +727,7 @@ class Details(msgspec.Struct, kw_only=True, tag="details", tag_field="type"):
 
 
 class LogEntry(msgspec.Struct, kw_only=True):
-    """A line of the log. `text` may come from a client: show it as text, never as HTML."""
+    """Log line; `text` may come from a client: show it as text, never as HTML."""
 
     time: float
     level: Literal["debug", "info", "warning", "error"]
@@ -731,22 +736,23 @@ class LogEntry(msgspec.Struct, kw_only=True):
 
 
 class Log(msgspec.Struct, kw_only=True, tag="log", tag_field="type"):
-    """Lines of the log, oldest first, and how many were dropped before them."""
+    """Log lines, oldest first, and the number of dropped lines before them."""
 
     lines: list[LogEntry]
     lost: int = 0
 
 
 class Files(msgspec.Struct, kw_only=True, tag="files", tag_field="type"):
-    """Paths of files that this run has written for clients, the newest last. Pages that
-    may only look on are not told.
+    """Paths of files that this run has written for clients, the newest last.
+
+    Read-only pages do not get them.
     """
 
     paths: list[str]
 
 
 class MapFile(msgspec.Struct, kw_only=True):
-    """A map that can be loaded by `name`."""
+    """Map that can be loaded by `name`."""
 
     name: str
     shipped: bool
@@ -760,27 +766,28 @@ class CatalogResult(msgspec.Struct, kw_only=True):
 
 
 class ChartResult(msgspec.Struct, kw_only=True):
-    """When each robot of a run of traffic drove, waited, and was in which sector; times
-    in s, robots by their numbers.
+    """Actions of each robot in a traffic run: driving, waiting, and sectors.
+
+    Times are in s, and robots are given by their numbers.
 
     Attributes
     ----------
     title : str
-        How the run ended.
+        Ending of the run.
     end : float
-        When it ended.
+        Time of the ending.
     robots : list of str
         Names of the robots.
     goes, waits : list of (robot, begin, end)
-        It moves; it stands still until it may go on.
+        Times of motion, and of waiting for a permission.
     sectors, grants : list of (robot, sector, begin, end)
-        It occupies a sector; it may enter one and has not entered it.
+        Times in a sector, and times of a permission for a sector before its entry.
     asks : list of (robot, time)
-        It asks for a sector.
+        Times of requests for a sector.
     holders : list of (robot, begin, robots)
-        For which robots it waits, from when on, as far as the recording has it.
+        Robots for which a robot waits, and since when, as far as the recording has it.
     left_out : int
-        Bars that are not in it because there are too many: the shortest.
+        Number of bars that are left out because there are too many; the shortest.
     """
 
     title: str
@@ -796,8 +803,10 @@ class ChartResult(msgspec.Struct, kw_only=True):
 
 
 class DebugResult(msgspec.Struct, kw_only=True):
-    """Structures of the engine: squares (x, y of the lower left corner, edge, value 0 …
-    1 of each, in one list), lines, names of bodies.
+    """Structures of the engine.
+
+    They are squares (x, y of the lower left corner, edge, value 0 to 1 of each, in one
+    list), lines, and names of bodies.
     """
 
     squares: list[float] = []

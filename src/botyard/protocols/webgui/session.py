@@ -1,9 +1,9 @@
-"""Sans-I/O session of one viewer of the page: a state machine, to which time is an
-argument (design §2, rule 2).
+"""Sans-I/O session of one viewer of the page.
 
-It authenticates the viewer, charges the time of its requests to its budget, and sends
+It is a state machine, to which time is an argument (design §2, rule 2). It
+authenticates the viewer and charges the time of its requests to its budget. It sends
 frames only as fast as the page draws them: each is acknowledged (flow control), and the
-rate adapts between 30 and 5 a second (reference webgui.md §4).
+rate adapts between 30 and 5 Hz (reference webgui.md §4).
 """
 
 from __future__ import annotations
@@ -41,46 +41,46 @@ from botyard.protocols.webgui.messages import (
 FRAME_RATES: Final = (30.0, 20.0, 10.0, 5.0)
 """Frame rates, Hz, from the highest to the lowest."""
 FRAMES_IN_FLIGHT: Final = 2
-"""Window of the flow control: frames that are sent and not yet acknowledged."""
+"""Window of the flow control: number of unacknowledged frames."""
 SLOW_ACK_PERIODS: Final = 1.5
-"""An acknowledgement that takes more frame periods than this lowers the rate …"""
+"""Frame periods after which an acknowledgement is late, and lowers the rate."""
 ACKS_TO_SPEED_UP: Final = 40
-"""… and so many in time raise it."""
+"""Number of acknowledgements in time that raises the rate."""
 ACK_TIMEOUT: Final = 5.0
-"""A frame that is not acknowledged within this time, s, counts as lost."""
+"""Time after which a frame without an acknowledgement counts as lost, s."""
 HELLO_TIMEOUT: Final = 5.0
-"""Time for the first message, s."""
+"""Timeout of the first message, s."""
 MAX_UNREAD: Final = 1024 * 1024
-"""Bytes of messages waiting to be sent beyond which a page's requests wait, and
-messages that are soon repeated are left out.
+"""Bytes of queued messages beyond which a page counts as slow.
+
+Its requests then wait, and messages that are soon repeated are left out.
 """
 MAX_BACKLOG: Final = 16 * 1024 * 1024
-"""Bytes of messages waiting to be sent beyond which the page is disconnected."""
+"""Bytes of queued messages beyond which the page is disconnected."""
 MAX_STUCK: Final = 30.0
-"""Time after which a page that has taken none of the waiting messages is disconnected,
-s.
-"""
+"""Time after which a page that reads none of its messages is disconnected, s."""
 MAX_PENDING: Final = 64
-"""Requests of a page that are being carried out; the next is not read before one of
-them is answered.
-"""
+"""Limit of a page's unanswered requests; the next one is read after an answer."""
 MAX_LOG: Final = 1000
-"""Lines of the log that wait for a slow page."""
+"""Limit of the log lines that wait for a slow page."""
 LOG_LINES_PER_MESSAGE: Final = 200
 
 REFUSED: Final = 4401
 BAD: Final = 4400
 OUTDATED: Final = 4426
 FULL: Final = 1013
-"""WebSocket close codes: wrong token; protocol error; page of another version; too many
-viewers, or one that does not read.
+"""WebSocket close codes.
+
+They are wrong token, protocol error, page of another version, and too many viewers or a
+viewer that does not read.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Access tokens: `full` to steer, `audience` to look on; without `full` anybody may
-    steer. `read_only`: nobody may.
+    """Access tokens: `full` with control, `audience` read-only.
+
+    Without `full` every viewer has control. With `read_only` none has.
     """
 
     full: str
@@ -88,7 +88,8 @@ class Tokens:
     read_only: bool = False
 
     def admits(self, token: str) -> bool | None:
-        """True: may steer; False: may look on; None: neither."""
+        """Return True for control, False for read-only access, and None for no access."""
+        # A comparison in constant time reveals nothing about the token.
         if not self.full or hmac.compare_digest(token.encode(), self.full.encode()):
             return not self.read_only
         if self.audience and hmac.compare_digest(
@@ -100,53 +101,52 @@ class Tokens:
 
 
 Answer = Callable[[Any, str | None], None]
-"""Takes the result of a request, and an error message or None; called once, at once or
-later.
+"""Callback with the result of a request, and an error message or None.
+
+It is called once, at once or later.
 """
 
 
 class RequestHandler(Protocol):
-    """Carries out requests of viewers."""
+    """Executes requests of viewers."""
 
     def no_room(self, read_only: bool) -> str:
-        """Why there is no room for one more viewer; "" if there is."""
+        """Return the reason why another viewer is refused; empty if there is room."""
         ...
 
     def welcome(self, viewer: Viewer) -> Welcome:
-        """The answer to a viewer's `Hello`; gives it its number."""
+        """Return the answer to a viewer's `Hello`, and give it its number."""
         ...
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
-        """A viewer was admitted. Returns the encoded messages that it needs before its
-        first frame.
-        """
+        """Register a viewer; return the messages before its first frame."""
         ...
 
     def view_changed(self, viewer: Viewer) -> None:
-        """`Viewer.view` has changed."""
+        """Handle a change of `Viewer.view`."""
         ...
 
     def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
-        """Carry out a request."""
+        """Execute a request."""
         ...
 
 
 class Viewer:
-    """The session of one page.
+    """Session of one page.
 
     Parameters
     ----------
-    desk : Desk
-        Carries out requests.
+    desk : RequestHandler
+        Executes requests.
     tokens : Tokens
         Access tokens.
     now : float
         Wall time, s.
     admitted : callable, optional
-        Called when the viewer has shown its token, with whether it may steer; returns
+        Called when the viewer has shown its token, with whether it has control; returns
         the budget of its work from now on.
     clock : callable
-        Measures how long work takes, s; without it, work costs nothing.
+        Measures the time of work, s; without it, work costs nothing.
     """
 
     def __init__(
@@ -185,8 +185,9 @@ class Viewer:
     # -- from the page
 
     def receive_text(self, text: str | bytes, now: float) -> None:
-        """Handle a message from the page. Never raises: errors are answered, or set
-        `close_code`.
+        """Process a message of the page.
+
+        It never raises: errors are answered, or set `close_code`.
         """
         self._now = now
         with self.work(now):
@@ -202,8 +203,9 @@ class Viewer:
             self.budget.spend(now, self._clock() - began)
 
     def wait(self, now: float) -> float:
-        """Time until its next message may be read, s: 0 unless its budget is overdrawn.
-        `is_behind` holds it up, too.
+        """Return the time until the next message may be read, s; 0 within the budget.
+
+        `is_behind` also delays it.
         """
         return 0.0 if self.close_code is not None else self.budget.wait(now)
 
@@ -212,17 +214,19 @@ class Viewer:
             return
         if len(text) > MAX_TEXT:
             self.close(
-                BAD, f"a message of {len(text)} bytes; at most {MAX_TEXT} are taken"
+                BAD,
+                f"expected a message of at most {MAX_TEXT} bytes, found {len(text)}",
             )
             return
 
         try:
             request: AnyRequest = decoder.decode(text)
+        # A ValidationError is a DecodeError.
         except (
             msgspec.DecodeError,
             UnicodeError,
             RecursionError,
-        ) as error:  # a ValidationError is a DecodeError
+        ) as error:
             self._reject(text, str(error))
             return
 
@@ -231,7 +235,7 @@ class Viewer:
         elif isinstance(request, Ack):
             self._acknowledged(request.number)
         elif isinstance(request, Hello):
-            self._answer(request.id, None, "hello was said before")
+            self._answer(request.id, None, "hello was already received")
         elif isinstance(request, SetView):
             self.view = request.view
             self._desk.view_changed(self)
@@ -258,6 +262,8 @@ class Viewer:
             return
 
         number = -1
+        # The id lets the page match the error with its request, although the rest is
+        # invalid.
         try:
             found = json.loads(text)
             if isinstance(found, dict) and isinstance(found.get("id"), int):
@@ -277,7 +283,7 @@ class Viewer:
             self.close(
                 REFUSED,
                 "wrong token: open the address that the simulator printed, with "
-                "all that is behind the #",
+                "everything after the #",
             )
             return
 
@@ -310,7 +316,7 @@ class Viewer:
         )
 
     def close(self, code: int, reason: str) -> None:
-        """Have the socket closed: the first code and reason count."""
+        """Request to close the socket; the first code and reason count."""
         if self.close_code is None:
             self.close_code, self.close_reason = code, reason
 
@@ -321,16 +327,20 @@ class Viewer:
         self._queue(encoder.encode(message))
 
     def send_encoded(self, text: bytes, again_soon: bool = False) -> None:
-        """Queue a message that was encoded for several viewers; `again_soon`: left out
-        if it is behind, as the next replaces it.
+        """Queue a message that was encoded for several viewers.
+
+        With `again_soon` it is left out for a slow page, because the next one replaces
+        it.
         """
         if self.ready and not (again_soon and self.is_behind):
             self._queue(text)
 
     def _queue(self, text: bytes) -> None:
+        # Messages after the end are dropped: the socket is being closed.
         if self.close_code is not None:
             return
         if not self._texts:
+            # The time without progress starts with the first waiting message.
             self._stuck_since = self._now
         self._texts.append(text)
         self._unread += len(text)
@@ -338,20 +348,18 @@ class Viewer:
             self._give_up()
 
     def _give_up(self) -> None:
-        self.close(FULL, "the page does not read what it is sent")
+        self.close(FULL, "the page does not read its messages")
         self._texts.clear()
         self._log.clear()
         self._unread = 0
 
     @property
     def is_behind(self) -> bool:
-        """Whether its requests wait until it has read more, or more of them are
-        answered (backpressure).
-        """
+        """Whether its requests wait (back-pressure)."""
         return self._unread > MAX_UNREAD or self._pending > MAX_PENDING
 
     def add_log(self, entry: LogEntry) -> None:
-        """Queue a line of the log; beyond `MAX_LOG` the oldest are dropped and counted."""
+        """Queue a log line; beyond `MAX_LOG` the oldest are dropped and counted."""
         self._log.append(entry)
         if len(self._log) > MAX_LOG:
             self._log.popleft()
@@ -363,9 +371,7 @@ class Viewer:
         return bool(self._texts or (self.ready and self._log))
 
     def texts_to_send(self) -> Iterator[bytes]:
-        """Messages that wait, in order; each counts as unread until the next is asked
-        for.
-        """
+        """Yield the waiting messages in order; each is unread until the next."""
         if self.ready and self._log:
             n = min(LOG_LINES_PER_MESSAGE, len(self._log))
             self.send(
@@ -375,7 +381,7 @@ class Viewer:
 
         while self._texts:
             yield self._texts[0]
-            # else `_give_up` has cleared them meanwhile
+            # Otherwise `_give_up` has cleared them in the meantime.
             if self._texts:
                 self._unread -= len(self._texts.popleft())
                 self._stuck_since = self._now
@@ -384,13 +390,14 @@ class Viewer:
 
     @property
     def rate(self) -> float:
-        """Present frame rate, Hz: the most that it gets."""
+        """Present limit of the frame rate, Hz."""
         return FRAME_RATES[self._rate]
 
     def wants_frame_at(self, now: float) -> float | None:
-        """Time of its next frame, s; None: not before it has acknowledged one."""
+        """Return the time of its next frame, s; None if it must acknowledge one first."""
         if not self.ready or self.close_code is not None:
             return None
+        # A lost acknowledgement must not stop the frames for ever.
         while self._in_flight and now - self._in_flight[0][1] > ACK_TIMEOUT:
             self._in_flight.popleft()
             self._slower()
@@ -400,17 +407,18 @@ class Viewer:
         return max(self._next_frame, now + self.budget.wait(now))
 
     def frame_sent(self, number: int, now: float) -> None:
-        """A frame was handed to the socket."""
+        """Record a frame that was handed to the socket."""
         self.frames_sent += 1
         self._in_flight.append((number, now))
         period = 1.0 / self.rate
-        # a little early, so that a world that steps at just this rate is not drawn at
-        # half of it
+        # A little early, so that a world which steps at just this rate is not drawn at
+        # half of it.
         self._next_frame = now + 0.8 * period
 
     def _acknowledged(self, number: int) -> None:
         while self._in_flight:
             sent_number, sent = self._in_flight.popleft()
+            # Acknowledgements arrive in order: frames before this one count as drawn.
             if sent_number == number:
                 if self._now - sent > SLOW_ACK_PERIODS / self.rate:
                     self._slower()
@@ -425,14 +433,13 @@ class Viewer:
         self._rate, self._acks_in_time = min(len(FRAME_RATES) - 1, self._rate + 1), 0
 
     def is_overdue(self, now: float, *, has_unread: bool = False) -> bool:
-        """Check the time-outs of the first message and of reading. Returns whether the
-        socket is to be closed.
+        """Check the timeouts; return whether to close the socket.
 
-        `has_unread`: something that it has said has not been looked at.
+        `has_unread` means that received data waits to be processed.
         """
         self._now = max(self._now, now)
         if not self.ready and now - self._began > HELLO_TIMEOUT and not has_unread:
-            self.close(BAD, "no hello came")
+            self.close(BAD, "no hello received")
         elif self._texts and now - self._stuck_since > MAX_STUCK:
             self._give_up()
 
