@@ -141,7 +141,7 @@ class _Starter:
             await asyncio.wrap_future(self._desk.load_map(request.map, USER))
         if (
             not request.robots and not robot_servers.hub.sim.robots
-            # Robots that the world file contains count, too.
+            # Robots in the world file also count.
         ):
             raise WorldError("expected at least one robot, found none")
 
