@@ -422,6 +422,16 @@ def test_home_selection(
         ) == pytest.approx(expected)
 
 
+def test_a_dock_of_the_maps_own_type_is_a_home() -> None:
+    """MAP-006: DockType gives the name of a kind of dock."""
+    cairn = 'Cairn: Charger 5000 6000 0 "" ICON ""\n'
+    assert to_scene(armap.parse(HEADER + cairn)).start is None
+    start = to_scene(
+        armap.parse(HEADER + "MapInfo: DockType Name=Charger\n" + cairn)
+    ).start
+    assert start == (5.0, 6.0, 0.0)
+
+
 def test_a_home_that_is_a_sector_starts_at_its_centre() -> None:
     start = to_scene(
         armap.parse(HEADER + 'Cairn: RobotHome 0 0 90 "" ICON "" 1000 0 3000 2000\n')

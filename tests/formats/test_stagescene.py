@@ -420,8 +420,24 @@ def test_units_of_length_and_angle() -> None:
     ).robots[0]
     assert four.pose is not None
     assert tuple(four.pose) == pytest.approx((1.0, 2.0, 1.5)), "a height is ignored"
+    with pytest.raises(FormatError, match=r"my.world:3: expected numbers"):
+        world('unit_length "cm"\n\nposition ( pose [100 "far" 0 90] )')
     with pytest.raises(FormatError, match='expected "m" or "cm" or "mm", found inch'):
         world('unit_length "inch"')
+
+
+def test_names_are_unique() -> None:
+    """A number is added to a name that is taken, also where the world gives it later."""
+    found = world(
+        "".join(
+            f'position ( name "{name}" pose [{2 * i} 0 0 0] )\n'
+            for i, name in enumerate(("a", "a", "a_002", "b"))
+        )
+    )
+    names = [robot.name for robot in found.robots]
+    assert names[:2] == ["a", "a_002"]
+    assert names[3] == "b"
+    assert len(set(names)) == 4
 
 
 def test_settings() -> None:
