@@ -19,6 +19,7 @@ from botyard.servers import hub as hub_module
 from botyard.servers.hub import Hub
 from botyard.servers.pioneer.connection import Connection, RobotLog
 from botyard.sim.simulation import Simulation
+from tests.waiting import PATIENCE
 
 
 class Recorder:
@@ -156,6 +157,43 @@ def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> No
 
     asyncio.run(go())
     assert seen[1:] == [(tick, tick, tick, tick * 1000, 1) for tick in range(2, 7)]
+
+
+def test_clients_get_reports_while_time_stands_still() -> None:
+    """The hub looks at the timers of sessions also when it makes no step."""
+
+    async def go() -> None:
+        sim = Simulation(odometry_error="none")
+        robot, out = sim.add_robot("p3dx", "r", pose=Pose()), bytearray()
+        hub = Hub(sim, interval=0.01)
+        time_s = asyncio.get_running_loop().time
+        connection = Connection(
+            Session(robot.port("pioneer"), PioneerSettings(), time_s()),
+            out.extend,
+            lambda: None,
+            RobotLog(logging.getLogger("botyard.test"), {"robot": "r"}),
+            PioneerRequests(Control(sim)),
+        )
+        hub.reporter.attach(connection)
+        for data in (command(0), command(1), command(2), command(1, 1)):
+            connection.receive(data, time_s())
+        work = asyncio.ensure_future(hub.run())
+        while not sim.tick:
+            await asyncio.sleep(0.01)
+        hub.pause()
+        await asyncio.sleep(0)
+        out.clear()
+        tick = sim.tick
+        ids: list[int] = []
+        async with asyncio.timeout(PATIENCE):
+            while ids.count(0x32) < 3:
+                await asyncio.sleep(0.01)
+                ids = [p.id for p in Parser().receive(bytes(out))]
+        assert sim.tick == tick
+        hub.stop()
+        await work
+
+    asyncio.run(go())
 
 
 def test_a_simulation_that_cannot_keep_up_says_so(

@@ -51,7 +51,8 @@ def test_two_robots_from_start_to_end(number: int) -> None:
 
             assert p3dx.x_mm > 50
             assert abs(bob.x_mm) < 1
-            assert len(p3dx.scan_mm) == 181
+            assert len(p3dx.scan_mm) == len(p3dx.reflectance) == 181
+            assert p3dx.scans > 0
             assert len(bob.sonar_mm) == 8
             deviation("second-client-refused")
             # a second client is refused, and neither the first nor the other robot
