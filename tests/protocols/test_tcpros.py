@@ -443,7 +443,7 @@ def test_what_xml_cannot_hold_is_left_out_or_refused() -> None:
         == "ab\n"
     )
     for bad in (2**31, object(), {1: 2}, {"a": {"b": [2**40]}}):
-        with pytest.raises(PeerError, match="XML-RPC(:| has)"):
+        with pytest.raises(PeerError, match=r"XML-RPC(:| has)"):
             http.encode_response(bad)
 
 

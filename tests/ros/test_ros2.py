@@ -366,7 +366,7 @@ def test_services_of_rmw_cyclonedds(world2: Ros2World) -> None:
     }
     world2.fast(3, {}, bare | rubbish)
     wait(lambda: "/ann/enable_motors: a request that names no client" in output(sim))
-    wait(lambda: "bytes that are no geometry_msgs/Twist" in output(sim))
+    wait(lambda: "expected a message of type geometry_msgs/Twist" in output(sim))
     assert len(world2.cyclone("call", "/ann/enable_motors", "std_srvs/Empty", [])) == 1
     assert "internal error" not in output(sim)
 

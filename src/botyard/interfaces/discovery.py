@@ -43,6 +43,8 @@ class Discovery:
         ):
             return ()
 
+        # The reply is longer than the request, so without a limit it could amplify an
+        # attack.
         return (REPLY,) if self._limit.allows(source, now) else ()
 
 

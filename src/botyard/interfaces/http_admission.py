@@ -146,6 +146,8 @@ class Caller:
     def shows(self, steers: bool, now: float) -> None:
         """Record that the connection has shown the token; `steers`: one with control."""
         self.budget = self._gate.budget(steers, now)
+        # The first proof moves the connection to the guests; later ones only change its
+        # budget.
         if not self.is_known:
             self._gate.knows(self)
             # A viewer without a deadline must not get one.
@@ -305,6 +307,8 @@ class HttpAdmission:
         is_unread: Callable[[], bool] = lambda: False,
     ) -> Caller:
         """Admit a new connection; the oldest idle one is dropped if there are too many."""
+        # Charged even if the connection is dropped at once, since accepting has cost
+        # the time.
         self._accepting.spend(now, ACCEPT_COST)
         caller = Caller(self, address, drop, now, is_unread)
         self._drop(self._strangers.add(caller))

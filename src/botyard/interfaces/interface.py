@@ -378,6 +378,7 @@ class Interface:
                     f"found {shown(repr(name))}"
                 )
 
+        # A second option of a name would be unreachable.
         if len(set(names)) < len(names):
             raise WorldError(
                 f"interface {self.name}: two options have the same name: {', '.join(sorted(names))}"

@@ -129,11 +129,13 @@ def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
     """
     name, _, rest = text.partition(":")
     interface = find_interface(name)
+    # Such an interface has its own program, for example a traffic supervisor.
     if interface.command:
         raise CommandLineError(f"interface {name}: {interface.command} runs it")
     given: dict[str, object] = {}
     for part in filter(None, rest.split(",")):
         option, equals, value = part.partition("=")
+        # Options have no short form, so that a typing error is not taken for a value.
         if not equals:
             raise CommandLineError(
                 f'interface {name}: expected OPTION=VALUE, found "{shown(part)}"'

@@ -296,6 +296,7 @@ def merge(old: Order, new: Order) -> Order:
             f"expected an update of the active order {shown(old.id)}, found order {shown(new.id)}",
         )
 
+    # MQTT may deliver an update twice, or out of order.
     if new.update <= old.update:
         # QoS 1 delivers at least once, so a repeated update is valid.
         if new.update == old.update:

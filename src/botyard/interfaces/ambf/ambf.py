@@ -259,6 +259,7 @@ class Ambf(Surroundings):
         self._transports.append(transport)
         for thing in self._objects.values():
             thing.channel.offer(transport)
+        # Only this generation has topics for resets.
         if self.generation == "2.0" and self.control.allows(AMBF, Reset):
             resets = {"Reset": self._reset, "Reset/Bodies": self._reset_bodies}
             self._resets[transport] = [
@@ -304,6 +305,7 @@ class Ambf(Surroundings):
             thing = self._objects.pop(key)
             for transport in self._transports:
                 thing.channel.withdraw(transport)
+            # The path is free again for an object of the same name.
             self._paths.pop(thing.channel.path, None)
             for act in [
                 a
@@ -343,6 +345,7 @@ class Ambf(Surroundings):
         joints = {j.spec.child: j for several in sim.joints.values() for j in several}
         for name in (*sim.box_names, *d.carried):
             offer = self.rated(d.offers.get(name, Offer()))
+            # Description files may hide a body from the topics.
             if offer.passive:
                 continue
             if name in d.carried:

@@ -423,6 +423,7 @@ class EngineBody(Body):
         Forces have no effect, a pose is set at once, and a velocity lasts until the
         next command.
         """
+        # The engine has no velocity for bodies without mass, so each step moves them.
         if kind == VELOCITY:
             self.set_step_hook("twist", lambda: self._advance(values))
             return
@@ -493,6 +494,7 @@ class RobotBody(EngineBody):
 
     def drive(self, command: cmd.Command) -> None:
         """Submit a command with AMBF as the source; the robot is claimed until `cease`."""
+        # The robot is claimed by the first command, not by a mere subscription.
         if not self._drives:
             self.robot.claim(SOURCE)
             self._drives = True

@@ -103,6 +103,8 @@ class Channel:
     def _changed(self) -> None:
         before = bool(self._readers)
         self._readers = [p for p, _ in self._ends.values() if p.is_wanted]
+        # Only the first and the last subscriber matter: sensors are then turned on or
+        # off.
         if bool(self._readers) != before:
             self._wanted(not before)
 

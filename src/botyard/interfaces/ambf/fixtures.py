@@ -353,6 +353,7 @@ class ViewObject(AmbfObject):
             float(q.w),
         )
         norm = math.sqrt(total(v * v for v in values[3:]))
+        # NaN would spread to every body that touches this one.
         if not finite(*values):
             self.complain("pose ignored: expected finite values")
             return
@@ -527,6 +528,7 @@ class VehicleObject(AmbfObject):
     def _drive(self, body: RobotBody) -> None:
         """Drive a differential robot without mass by the powers of its two wheels."""
         limits = body.robot.spec.limits.max_speed
+        # Other vehicles without mass have no motion model.
         if len(self._power) == 2 and not any(w.steers for w in self.spec.wheels):
             half = abs(self.spec.wheels[0].y)
             left, right = (0.0 if self._stop else p * limits.x for p in self._power)

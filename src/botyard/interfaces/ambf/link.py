@@ -130,6 +130,7 @@ class LinkSession:
 
     def send(self, data: bytes) -> None:
         """Queue a state, unless the client is slow to read."""
+        # A client that does not read must not fill the memory.
         if self._waiting < MAX_WAITING:
             # The first state since the last output wakes the connection; later ones
             # join it.

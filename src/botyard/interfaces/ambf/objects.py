@@ -113,6 +113,7 @@ class AmbfObject:
 
     def _command(self, message: Any) -> None:
         denied = self.ambf.control.denial(AMBF, TakeBodies)
+        # Reported at a limited rate, because clients repeat their commands.
         if denied:
             self.complain(f"commands are denied: {denied}")
             return

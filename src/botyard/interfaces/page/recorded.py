@@ -102,6 +102,7 @@ class RecordingLine:
         """
         self._control.check(caller, Resume)
         player = self._player
+        # An absolute time has priority over a number of steps.
         if request.time is not None:
             player.seek(request.time)
         elif request.by:

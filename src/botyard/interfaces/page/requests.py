@@ -252,6 +252,7 @@ class PageRequests:
 
     def left(self, viewer: Viewer) -> None:
         """Unregister a viewer, release its holds, and stop the robots that it drives."""
+        # A viewer that was never admitted has nothing to release.
         if viewer not in self.viewers:
             return
         self.viewers.remove(viewer)
@@ -525,6 +526,7 @@ class PageRequests:
             if request.x is None or request.y is None
             else Pose(request.x, request.y, request.th)
         )
+        # Several robots of a model share one operation, and one undo.
         if request.count > 1:
             return self.control.do(
                 self.caller(viewer),

@@ -111,6 +111,7 @@ class Marks:
 
     def look(self, first: float) -> None:
         """Look for robots that stall, and drop events before a time, s."""
+        # Moments before this time are not kept, so their events lead nowhere.
         if self._kept and self._kept[0].time < first:
             self._drop(lambda mark: mark.time >= first)
         state, rows, time = (

@@ -108,6 +108,7 @@ class PioneerRequests:
         """Unregister a client and release its hold on time."""
         if client in self._clients:
             self._clients.remove(client)
+            # Otherwise the set would grow with every client.
             self._denied = {(c, name) for c, name in self._denied if c is not client}
 
         self.control.release_stepper(client)
@@ -140,6 +141,7 @@ class PioneerRequests:
 
     def request(self, client: Client, request: Request) -> None:
         """Execute a client's request; errors are logged."""
+        # Maps are the only request with an answer of its own (MAPCHANGED).
         if isinstance(request, MapRequested):
             self._load(client, request)
             return

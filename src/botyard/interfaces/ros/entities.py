@@ -111,6 +111,7 @@ class Entities:
     def _kind(self, name: str) -> BodyInfo:
         """Return the information that a client has set, or else the model's own."""
         said = self._control.info(name)
+        # Information that a client has set replaces the model's own.
         if said is not None:
             return said
         spec = self._spec(name)
@@ -342,6 +343,7 @@ def _region(bounds: Any) -> Region | None:
         raise Refused(Code.OPERATION_FAILED, "bounds: expected numbers")
     # Infinite bounds are valid: they mean an open side.
     corners = np.clip(values, -MAX_BOUND_M, MAX_BOUND_M).tolist()
+    # The second point of a sphere holds its radius in x.
     if kind == Shape.SPHERE:
         (x, y), (radius, _) = corners
         if radius < 0.0:

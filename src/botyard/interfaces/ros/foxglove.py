@@ -403,6 +403,7 @@ class Foxglove:
                 f"foxglove: {where}: the message of {len(payload)} bytes is too long"
             )
 
+        # Most clients publish CDR, which needs no schema here.
         if not is_json:
             return self._types.decode_cdr(payload, kind)
         try:
@@ -470,6 +471,7 @@ class Foxglove:
         ):
             raise PeerError(f"{where}: no such parameter")
 
+        # The two parameters of time are operations, with their own permissions.
         if name == "pause":
             if not isinstance(value, bool):
                 raise PeerError(
@@ -494,6 +496,7 @@ class Foxglove:
             raise PeerError(f"{where}: the parameter is read-only")
         if not 0.0 <= value <= entry.limit:
             raise PeerError(f"{where}: expected 0 … {entry.limit:g}, found {value:g}")
+        # Limits of motion are doubles, although JSON may write integers.
         entry.put(float(value))
         self._parameters_changed()
 

@@ -169,6 +169,7 @@ class RosGraph:
         self._unfollow()
         logging.getLogger("botyard").removeHandler(self._world_offers.lines)
         for transport in tuple(self._transports):
+            # Removing a transport withdraws its offers, while the graph is still whole.
             self.remove(transport)
 
     @property
@@ -323,6 +324,7 @@ class RosGraph:
         n = 2
         while name in taken:
             name, n = f"{first}_{n}", n + 1
+        # The user would look for the robot under its own name.
         if name != first:
             log.warning(
                 'ROS: "%s" would have the names of %s: it is %s there',
@@ -414,8 +416,10 @@ class RosGraph:
 
     def _publish(self, offer: Offer, stamp: Stamp) -> None:
         topic = offer.topic
+        # A latched topic is sent only when its contents have changed.
         if topic.version is not None:
             version = topic.version()
+            # Nothing has changed since the last message.
             if version == offer.last_version:
                 return
             offer.last_version = version

@@ -148,6 +148,7 @@ def _cell(scene: Scene) -> float:
     """Return the edge of a cell, m, with which the grid has at most `MAX_CELLS`."""
     size, cell = extent(scene), CELL_SIZE
     while _count(size, cell) > MAX_CELLS:
+        # Doubled, so that a few steps are enough for a map of any size.
         cell *= 2.0
     return cell
 

@@ -69,6 +69,7 @@ class RobotOffers:
                     ", ".join(others),
                 )
 
+            # The conflict is only reported: ROS has no ownership of robots.
             robot.claim(SOURCE)
 
         driver = Driver(
@@ -125,6 +126,7 @@ class RobotOffers:
                 Place,
             ),
         )
+        # Without localization by botyard, AMCL itself subscribes to this topic.
         if self._c.data.frames.is_localized:
             estimate = "set the estimated pose; --localization keeps the error"
             set_estimate = partial(self._set_estimate, topics)
@@ -155,6 +157,7 @@ class RobotOffers:
         ]
         inputs = [i for i in inputs if self._c.is_allowed(i)]
         limits = None
+        # Profiles of other programs have no limits that can be changed.
         if names.offers("limits"):
             limits = Reconfigure(port, names.prefix, self._c.types, self._c.hub.settle)
             offered += limits.topics()

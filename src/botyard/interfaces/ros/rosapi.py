@@ -334,6 +334,7 @@ class Rosapi:
         # A type may occur in several others; each is listed once.
         while waiting:
             name = waiting.pop(0)
+            # A type may occur in several others; each is listed once.
             if name in found:
                 continue
             names, kinds, counts, examples = [], [], [], []
@@ -410,6 +411,7 @@ class Rosapi:
 
         kinds = {bool: _BOOL, int: _INTEGER, float: _DOUBLE, str: _STRING}
         kind = kinds.get(type(value))
+        # Lists and objects are no ROS 2 parameters of a single value.
         if kind is None:
             raise PeerError(
                 "rosapi: value: expected true, false, a number or a text, found "

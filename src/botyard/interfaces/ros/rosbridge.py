@@ -433,6 +433,7 @@ class Rosbridge:
             if one.type_name == kind:
                 one.entry.take(message)
 
+        # Messages of a further type are for the simulator's own inputs only.
         if channel.readers and kind == channel.type_name:
             plain = self.values.plain
             channel.deliver(
@@ -455,6 +456,7 @@ class Rosbridge:
     ) -> Callable[[], None]:
         """Call a service; see `botyard.protocols.rosbridge.session.Bus`."""
         name = resolved(service)
+        # rosapi comes first, so that no client can take over its names.
         if name.startswith(PREFIX):
             self._api.call(name, values, answer)
         elif (found := self.services.get(name)) is not None:
@@ -634,6 +636,7 @@ class Rosbridge:
             for key in mine:
                 del channel.readers[key]
             channel.writers.pop(client, None)
+            # The publisher may stop its work for the topic.
             if mine:
                 channel.changed()
             self.remove_unused(channel)

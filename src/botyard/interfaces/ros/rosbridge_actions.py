@@ -193,6 +193,7 @@ class ClientActions:
             The server does not read its messages.
         """
         goal = self._goals[ident]
+        # A client may repeat its cancellation.
         if not goal.is_cancelled:
             goal.action.server.goal_cancelled(ident, goal.action.said, goal.client)
             goal.is_cancelled = True
@@ -216,6 +217,7 @@ class ClientActions:
             The server has no such goal.
         """
         goal = self._served(server, ident)
+        # Clients get feedback only if they have asked for it.
         if goal.wish.feedback:
             goal.client.goal_feedback(goal.wish, values)
 

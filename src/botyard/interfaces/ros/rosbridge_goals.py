@@ -107,6 +107,7 @@ class Goals:
                 f"rosbridge: {action}: expected {kind}, found {shown(wish.action_type, MAX_TEXT)}"
             )
 
+        # The id is the client's only handle for feedback, result and cancellation.
         if self._of(client, action, wish.id) is not None:
             raise PeerError("rosbridge: a goal with this id has not ended yet")
         if (
@@ -132,6 +133,7 @@ class Goals:
         goal = _Goal(client, kept(wish), action)
         # Charged before it is stored: over its limit the client gets an error instead.
         client.keep(goal.room)
+        # Stored before the request, which may be answered at once.
         self._goals[goal.uuid] = goal
         # Feedback of all goals comes on one topic, so it is read before the first can
         # arrive.

@@ -469,6 +469,7 @@ class RosSimulator:
 
     def _set_time(self, request: Any) -> Answer:
         wanted = int(request.state.state)
+        # Exiting is possible in every state, even without a world.
         if wanted == Time.QUITTING:
             try:
                 self._control.do(self._caller, Exit(command="SetSimulationState"))
@@ -488,6 +489,7 @@ class RosSimulator:
             raise Refused(Code.STATE_TRANSITION_ERROR, text)
 
         self._check_world()
+        # The standard demands an error in place of a change without effect.
         if wanted == self._present:
             raise Refused(
                 Code.ALREADY_IN_TARGET_STATE, "the simulation is already in that state"

@@ -197,6 +197,7 @@ def _addition(request: Any) -> AddRobot:
     if not name and not rename:
         raise Refused(Code.NAME_INVALID, "name: expected a name, or allow_renaming")
     name = name or space
+    # Each robot's topics are under its own name, so another namespace is impossible.
     if space not in ("", name):
         raise Refused(
             Code.NAMESPACE_INVALID,

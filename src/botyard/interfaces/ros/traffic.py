@@ -208,6 +208,7 @@ class TrafficNode:
                 for _ in range(count):
                     self._publish("critical_points", robot)
 
+        # The time without motion starts when the last robot stops.
         if not traffic.is_idle:
             self._idle_since = now
         if (

@@ -49,6 +49,7 @@ class EncodedMessage:
 
         Like the bytes, it describes the present state.
         """
+        # With a fast encoder the message is made only for transports that need it.
         if self._message is None:
             self._message = self._topic.make(self.stamp)
         return self._message

@@ -122,6 +122,7 @@ class Worlds:
         )
         uri, text = str(resource.uri), str(resource.resource_string)
         name, data = _map_name(uri), None
+        # Without a URI the text of the file itself must be given.
         if not uri:
             if not text:
                 raise Refused(

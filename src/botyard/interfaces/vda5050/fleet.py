@@ -338,6 +338,7 @@ class Fleet:
     def _permit(self, i: int) -> None:
         """Grant an AGV its sectors up to the end of its base."""
         agv = self._agvs[i]
+        # Before the run the base is only counted.
         if self._traffic is None or agv.order is None:
             return
         for _ in range(agv.permitted, agv.order.released - 1):
@@ -462,6 +463,7 @@ class Fleet:
 
 def _pose(agv: _Agv, place: float) -> tuple[float, float, float]:
     """Return the pose of an AGV (m, m, rad) at a distance along its path, m."""
+    # Without an order the AGV has not been placed.
     if agv.route is None:
         return 0.0, 0.0, 0.0
     # The heading follows from a second point 1 cm ahead.

@@ -120,6 +120,7 @@ class FrameReader:
         PeerError
             The bytes are not valid frames.
         """
+        # Bytes of an incomplete frame wait here.
         if self._rest:
             self._rest += data
             # A long frame must not be copied for each of its pieces.

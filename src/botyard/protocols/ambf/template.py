@@ -40,6 +40,7 @@ class Template:
         at = 0
         for k, form in enumerate(formats):
             packer = struct.Struct(f"<{form}")
+            # Groups may be empty, for example without joints.
             if packer.size == 0:
                 continue
             a, b = packer.pack(*marks[0][k]), packer.pack(*marks[1][k])

@@ -55,6 +55,7 @@ class Graph:
             readers.pop(reader, None)
         if writer is not None:
             writers.pop(writer, None)
+        # ROS tools would otherwise show a node without any endpoint.
         if not readers and not writers:
             self._nodes.pop(node, None)
 

@@ -502,6 +502,8 @@ class FoxgloveSession:
                 f"foxglove: subscribe: subscription {wish.id} already exists"
             )
 
+        # One subscription for each channel is enough for Foxglove, and keeps delivery
+        # simple.
         if wish.channel_id in self._by_channel:
             raise PeerError(
                 f"foxglove: subscribe: channel {wish.channel_id} already has a subscription"
@@ -557,6 +559,7 @@ class FoxgloveSession:
             raise PeerError(f"foxglove: advertise: channel {channel.id} already exists")
 
         self._keep(_room_of(channel))
+        # A warning only: a subscriber may appear later.
         if not self._bus.listens(channel.topic):
             self.status(
                 Level.WARNING, f"{shown(channel.topic, MAX_TEXT)} has no subscriber"
@@ -635,6 +638,7 @@ class FoxgloveSession:
         self, parameters: Sequence[op.Parameter], ident: str | None
     ) -> None:
         self._each(lambda p: self._bus.set_parameter(self, p), parameters[:MAX_LISTED])
+        # Without an id the client does not wait for an answer.
         if ident is not None:
             self._tell_parameters([p.name for p in parameters], ident)
 

@@ -116,6 +116,7 @@ def _gripper(session: Conversation, packet: Packet) -> None:
         )
         return
 
+    # Some actions wait for a value in the next command.
     gripper.act(action)
     if action in (Action.PRESSURE, Action.LIFT_CARRY):
         session.gripper_wants = action
@@ -151,6 +152,7 @@ def _joyinfo(session: Conversation, packet: Packet) -> None:
 
 
 def _gyro(session: Conversation, packet: Packet) -> None:
+    # A packet of a missing gyro would tell the client that it has one.
     if session.port.spec.gyro:
         session.streams.request(P.GYRO, 2 if packet.integer() else 0)
     else:

@@ -143,6 +143,7 @@ def build_sip(
     forward, turn = units.mm(state.twist.vx), state.twist.w / p.diff_conv
     digin = port.digital_inputs()[0]
     grip = port.gripper_state()
+    # Player's driver reads the beams from the digital inputs.
     if grip is not None and gripper_layout == "p2os":
         digin = gripperbits.p2os_inputs(grip, digin)
     flags = (1 if state.motors else 0) | (SONAR_BITS if sonar_on else 0)
@@ -416,6 +417,7 @@ def scan_geometry(
     """
     # A scan of more than a full turn would repeat its readings.
     span = min(abs(end_deg - start_deg), 360.0)
+    # Settings arrive one by one, so an increment of 0 may only be temporary.
     if increment_deg <= 0.0:
         return units.from_deg(start_deg), 0.0, 0, end_deg < start_deg
     # The tolerance keeps a rounding error from adding a ray.

@@ -187,6 +187,7 @@ class Session(Conversation):
 
         if self.bumpstall or self.joydrive:
             self._run_board_functions()
+        # In fast runs clients could not read a SIP for each simulated period.
         if time_us < self._next_sip_us or 0.0 <= now - self._sip_wall < MIN_WALL_PERIOD:
             return False
         # The period is added to the due time, not to the present one, so that SIPs do
@@ -226,6 +227,7 @@ class Session(Conversation):
                 "the client speaks again",
             )
 
+        # Reports follow steps; the timer only fills pauses.
         if self._repeat_at is None or now < self._repeat_at:
             return False
         self._repeat_at = now + REPEAT_PERIOD
@@ -325,6 +327,7 @@ class Session(Conversation):
             self._sync(packet)
         elif self.stage is Stage.READY and packet.id == C.OPEN:
             self._open()
+        # The user may hide commands that a client should not send.
         elif packet.id in self.settings.ignore_commands:
             self.once(
                 packet.id,

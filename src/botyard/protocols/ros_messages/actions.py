@@ -254,6 +254,7 @@ class ActionServer:
             self._execute(goal)
         except Exception as error:
             goal.end(Status.ABORTED)
+            # Other errors are bugs, which the caller's error barrier logs.
             if not isinstance(error, BotyardError):
                 raise
             log.warning(
@@ -304,6 +305,7 @@ class ActionServer:
         goal = self._goals.get(_identifier(request.goal_id))
         if goal is None or not goal.is_active:
             return self._result(goal)
+        # Each waiting request holds a future until the goal ends.
         if len(goal._waiting) >= MAX_RESULT_REQUESTS:
             raise PeerError(
                 f"expected at most {MAX_RESULT_REQUESTS} waiting requests for one result"

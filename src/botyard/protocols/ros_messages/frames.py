@@ -62,6 +62,8 @@ class MovingFrames:
 
     def set_pose(self, pose: Pose) -> None:
         """Set the estimated pose in the map."""
+        # The error stays constant while the robot moves, as with a perfect
+        # localization.
         self.offset = compose(pose, inverse(self._truth))
 
     @property

@@ -218,6 +218,7 @@ class Messages:
     def map(self, stamp: Stamp, raster: Raster, frame: str) -> Any:
         """Return a nav_msgs/OccupancyGrid: 100 is solid, 0 is free."""
         rows, columns = raster.solid.shape
+        # The origin is the lower left corner of cell (0, 0).
         info = self._types("nav_msgs/MapMetaData")(
             self._time(*stamp),
             raster.resolution,

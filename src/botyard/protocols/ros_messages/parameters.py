@@ -150,6 +150,7 @@ class Parameters:
         gone = [name for name in told if name not in now][
             : MAX_LISTED - len(new) - len(changed)
         ]
+        # An event without contents would wake all subscribers for nothing.
         if not (new or changed or gone):
             return None
         told |= {name: now[name] for name in (*new, *changed)}

@@ -87,6 +87,7 @@ class Pattern:
         self._next: list[tuple[int, ...]] = []
         self._work = 0
         parsed = self._either()
+        # The grammar stops at a bracket that it did not open.
         if self._at < len(text):
             raise self._fail("a closing bracket without an opening one")
         first, ends = self._built(parsed)
@@ -108,6 +109,7 @@ class Pattern:
         again = self._reached({self._first}, at_start=False, at_end=False)
         now, last = begin, len(text)
         for at, char in enumerate(text):
+            # One match is enough, wherever it ends.
             if self._last in now:
                 return True
             self._spend(1)

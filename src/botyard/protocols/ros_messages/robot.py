@@ -297,9 +297,11 @@ class RobotTopics:
             kind = "geometry_msgs/PoseWithCovarianceStamped"
             add("amcl_pose", kind, self._believed, about, version=self._believed_place)
 
+        # Topics of the robot itself have priority over topics of devices.
         names = {topic.name for topic in found}
         for one in shown_devices(self.port, n):
             topic = self._device_topic(one)
+            # Two publishers of one name and different types would confuse subscribers.
             if topic.name in names:
                 self.problems.setdefault(
                     one.reader.name, f"another topic already has the name {topic.name}"
@@ -321,6 +323,7 @@ class RobotTopics:
             period > 0.0 and version is None and one.reader.kind.beams is not None
         )
 
+        # `scan_time` is the time between scans, which a slow sensor determines.
         interval = max(period, measurement_period(one.reader.spec))
 
         def make(stamp: Stamp) -> Any:
@@ -598,6 +601,7 @@ class Driver:
             self._warned = True
             return
 
+        # Motors were turned on again: the next time is worth another warning.
         self._warned = False
         # The first command after a pause: ROS takes the robot.
         if self._last_us < 0:
@@ -646,6 +650,7 @@ class Driver:
     def enable(self, on: bool) -> None:
         """Turn the motors on or off."""
         why = self._port.electrics.inhibited
+        # The command is still passed on: the motors start when the reason has gone.
         if on and why:
             self._log(f"the motors stay off: {why}")
         self._port.enable_motors(on)

@@ -191,6 +191,7 @@ class Types:
             # as they are used here.
             "lyrical": getattr(Stores, "ROS2_LYRICAL", Stores.ROS2_KILTED),
         }
+        # A wrong distribution would only show as unreadable messages.
         if distro not in stores:
             raise WorldError(
                 f'ROS 2 distribution: expected one of {", ".join(stores)}, found "{distro}"'
@@ -475,6 +476,7 @@ class Types:
         package, kind, plain = full(name).split("/", 2)
         if kind == "msg":
             return str(store.generate_msgdef(full(name), ros_version=2)[0])
+        # Clients get the parts of actions through their services and topics.
         if kind == "action":
             return ""
         as_message = (

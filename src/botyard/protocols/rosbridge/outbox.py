@@ -220,12 +220,14 @@ class Outbox:
         self._make_room()
 
     def _send(self, to: Subscription, wire: Wire, now: float, most: int) -> None:
+        # The due time follows the earlier one, so that the average rate is kept.
         if to.throttle:
             to.due = max(to.due, now - SLACK * to.throttle) + to.throttle
         if len(to.queue) >= max(1, most, to.length):
             # Its place in the order is taken by the new message.
             self._size -= len(to.queue.popleft())
         else:
+            # One entry for each queued message keeps the order over all topics.
             self._order.append(to)
 
         to.queue.append(wire)

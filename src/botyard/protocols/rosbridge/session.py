@@ -594,6 +594,7 @@ class RosbridgeSession:
 
         partial = self._partial.get(piece.id)
         if partial is None or partial.total != total:
+            # Clients that leave operations incomplete must not fill the memory.
             while len(self._partial) >= MAX_PARTIAL:
                 self._drop_partial(next(iter(self._partial)))
             # A new total means a new operation under the old id.

@@ -123,6 +123,7 @@ class Calls:
                 except PeerError as error:
                     raise HttpError(400, str(error)) from None
 
+                # A response where a call belongs: the peer has mixed up the roles.
                 if document.method is None:
                     raise HttpError(400, "XML-RPC: expected a call, found a response")
                 return Call(document.method, document.values)
@@ -163,6 +164,7 @@ class Calls:
 
     def interim(self) -> bytes:
         """Return ``100 Continue`` if the peer waits for it, otherwise nothing."""
+        # Some clients send the body only after this response.
         if not self._http.they_are_waiting_for_100_continue:
             return b""
         return b"".join(
@@ -204,6 +206,7 @@ class Calls:
 
         It is empty if no response can be sent.
         """
+        # A part of a response has already been sent, so another status is impossible.
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return b""
         body = f"{error}\n".encode()

@@ -232,6 +232,7 @@ class Parameters:
         KeyError
             The key does not exist.
         """
+        # The root always exists, so deleting it means emptying it.
         if key == "/":
             self._root, self.values, self.text = {}, 1, 0
             return
@@ -462,6 +463,7 @@ class Master:
             )
 
         if old is not None and replaces:
+            # Otherwise any node could shut down the simulator by taking its name.
             if self.is_own(old):
                 raise PeerError(
                     f"[{caller}] is a node of the simulator, and cannot be replaced"

@@ -217,6 +217,7 @@ class Reader:
         if tag in ("array", "struct"):
             self._depth -= 1
         self._stack[-1].inside.append(_MADE[tag](element))
+        # The outermost element is closed, so the document is complete.
         if len(self._stack) == 1:
             self._done = self._stack[0].inside[0]
 

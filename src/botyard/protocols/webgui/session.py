@@ -212,6 +212,7 @@ class Viewer:
     def _receive(self, text: str | bytes) -> None:
         if self.close_code is not None:
             return
+        # Checked before the JSON is parsed, which would cost much more.
         if len(text) > MAX_TEXT:
             self.close(
                 BAD,
@@ -287,6 +288,7 @@ class Viewer:
             )
             return
 
+        # A page that stayed open over an update would misread the frames.
         if request.version != VERSION:
             self.close(
                 OUTDATED,
@@ -295,6 +297,7 @@ class Viewer:
             )
             return
 
+        # Checked after the token, so that strangers learn nothing about the viewers.
         full = self._desk.no_room(not admitted)
         if full:
             self.close(FULL, full)
@@ -344,6 +347,7 @@ class Viewer:
             self._stuck_since = self._now
         self._texts.append(text)
         self._unread += len(text)
+        # A page that does not read must not fill the memory.
         if self._unread > MAX_BACKLOG:
             self._give_up()
 
