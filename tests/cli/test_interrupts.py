@@ -314,7 +314,7 @@ def test_a_supervisor_that_is_starting_a_process() -> None:
     is started.
     """
     body = (
-        "from botyard.servers import supervise\nimport subprocess, pathlib\n"
+        "from botyard.servers.jobs import supervise\nimport subprocess, pathlib\n"
         "old = subprocess.Popen\n"
         "def begin(command, **more):\n  me()\n  return old([sys.executable, '-c', "
         "'from botyard.cli import interrupts; interrupts.begin(); import time; "

@@ -62,7 +62,7 @@ def test_an_interrupt_just_before_the_program_is_replaced_is_not_lost(
 from botyard.cli import interrupts
 interrupts.begin()
 import os, signal
-from botyard.servers import supervise
+from botyard.servers.jobs import supervise
 blocked = supervise._blocked
 def interrupted():
     os.kill(os.getpid(), signal.SIGINT)

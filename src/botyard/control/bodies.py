@@ -77,6 +77,7 @@ def library_model(name: str) -> RobotSpec:
         No model has this name, or its file is invalid.
     """
     if (
+        # Separators and suffixes of model files: `find_robot` would open such a path.
         "/" in name
         or "\\" in name
         or not is_name(name)
@@ -97,6 +98,7 @@ def check_robot_count(control: Site, number: int) -> None:
     WorldError
         There would be more than `MAX_ROBOTS`.
     """
+    # Counts all robots, because steps become slower whoever added them.
     there = len(control.sim.robots)
     if there + number > MAX_ROBOTS:
         raise WorldError(
@@ -178,6 +180,7 @@ class AddRobot(Operation[Future[AddedRobots]]):
         else:
             pose = sim.free_place(spec, self.pose) if self.near else self.pose
 
+        # The name is chosen before the crowd check, whose error names the robot.
         called = wanted or sim.unique_name(spec.name)
         if not caller.ignores_crowd_limit:
             sim.crowd.check(called, pose.x, pose.y)
@@ -207,6 +210,7 @@ class AddRobots(Operation[Future[AddedRobots]]):
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         check_robot_count(control, self.number)
         spec = grounds.equip(library_model(self.model))
+        # One search for all batches, which does not start at the center again for each.
         places = FreePlaces(sim.engine, spec, self.pose or sim.home)
 
         def add(some: int) -> list[Robot]:
@@ -273,6 +277,7 @@ class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
                 except BotyardError as error:
                     results.append(error)
 
+                # Let the world run after each batch.
                 if number % ROBOTS_PER_BATCH == 0:
                     yield None
 
@@ -306,6 +311,8 @@ class CloneRobots(Operation[Future[AddedRobots]]):
         """
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         there = [n for n in self.robots if n in sim.robots]
+        # Some missing robots are no error: clients select robots that others may
+        # remove.
         if not there and self.robots:
             raise control.unknown(self.robots[0])
         check_robot_count(control, len(there))
@@ -316,6 +323,7 @@ class CloneRobots(Operation[Future[AddedRobots]]):
             if robot is None:
                 return []
             check_robot_count(control, 1)
+            # The pose at the time of the copy, because the original may drive.
             pose = sim.free_place(robot.spec, robot.truth)
             return grounds.add_robots(
                 robot.spec, [pose], [sim.unique_name(robot.spec.name)]
@@ -380,6 +388,7 @@ class Remove(Operation[None]):
         if there:
             grounds.remove(there)
             for gone in there:
+                # A later robot of this name must not inherit drivers or origin.
                 control.driven.pop(gone, None)
                 control.spawned.pop(gone, None)
                 control.of_world.discard(gone)
@@ -498,9 +507,11 @@ def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
     # If the source holds nothing, the stored clients belong to a removed body, or to a
     # moment that the world has left.
     clients = control.held.pop((body, caller.source), set()) if is_held else set()
+    # Several clients of one source may hold the same body.
     (clients.add if on else clients.discard)(caller.key)
     if clients:
         control.held[body, caller.source] = clients
+    # The engine counts sources, not clients.
     if on or not clients:
         control.sim.hold(body, on, caller.source)
 
@@ -542,6 +553,7 @@ class Reset(Operation[None]):
         else:
             there = {*sim.robots, *sim.box_names}
             sim.put_back([n for n in self.names if n in there], caller.source)
+            # The known bodies are reset before the error about the others is raised.
             missing = [n for n in self.names if n not in there]
             for_each(
                 dict.fromkeys(self.names),
@@ -637,6 +649,7 @@ def _in_portions(
             caller,
             [r for r in robots if control.sim.robots.get(r.name) is r],
         )
+        # Report success only when clients can connect.
         yield result.served
         if failed is not None:
             raise (

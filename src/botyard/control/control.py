@@ -91,6 +91,7 @@ class Control(Site):
         level = operation if isinstance(operation, Level) else operation.level
         if (
             self.shows_recording
+            # A level alone says nothing about recordings.
             and not isinstance(operation, Level)
             and not operation.in_recordings
         ):
@@ -150,12 +151,15 @@ class Control(Site):
             The operation failed; it changed nothing except for changes that the error
             names.
         """
+        # The only check of permissions for changes of the world.
         self.check(caller, type(operation))
         # The journal names the caller for all commands that the operation submits.
         with acting(caller.source), self._undoing.watch(self, caller, operation):
             result = operation.perform(self, caller)
+        # After the undo context, which needs the state before the change takes effect.
         if operation.settles and caller.settles:
             self.settle()
+        # The audit line of a slow operation follows when its result is known.
         if isinstance(result, Future):
             result.add_done_callback(
                 lambda future: self._done_later(caller, operation, future)
@@ -189,6 +193,8 @@ class Control(Site):
         elif log.isEnabledFor(operation.audit):
             log.log(operation.audit, "%s (by %s)", operation.summary(result), caller)
 
+        # Skip creating the object: operations such as `Drive` occur many times a
+        # second.
         if self._listeners:
             self._listeners.tell(Done(caller, operation, result))
 

@@ -98,6 +98,7 @@ class Drive(Operation[None]):
             # A new driver also releases its own hold, which would block the drive.
             hold(control, self.robot, False, caller)
         robot.take_over(caller.source)
+        # Wall time, because the driver may disconnect while simulated time is paused.
         control.driven[self.robot] = caller, control.wall() + self.timeout
         port.submit(cmd.SetVelocity(v=self.v, w=self.w, vy=self.vy))
 
@@ -108,6 +109,7 @@ def stop_manual_drive(control: Site, robot: str) -> None:
     there = control.sim.robots.get(robot)
     if driver is not None and there is not None:
         there.port(driver[0].source).submit(cmd.Stop())
+        # Release after the stop: a robot without claims may be taken over at once.
         there.release(driver[0].source)
 
 
@@ -127,6 +129,7 @@ def client_left(control: Site, key: Hashable) -> None:
         else:
             del control.held[body, source]
 
+    # Without this, the world would stay paused until the watchdog expires.
     control.release_stepper(key)
     if control.undoing is not None:
         control.undoing.forget(key)
@@ -152,6 +155,7 @@ class EnableMotors(Operation[None]):
 
         def enable(robot_name: str, _: None) -> None:
             robot = control.robot(robot_name)
+            # Switching off is always allowed.
             if self.on and robot.motors_inhibited:
                 raise WorldError(
                     f"{shown(robot_name)}: the motors cannot be enabled: {robot.motors_inhibited}"
@@ -217,6 +221,7 @@ class CommandDevice(Operation[None]):
     def perform(self, control: Site, caller: Caller) -> None:
         """Perform the operation."""
         devices = control.robot(self.robot).devices
+        # The error suggests only devices that accept commands.
         if self.device not in devices:
             raise unknown(
                 self.device,

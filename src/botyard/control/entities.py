@@ -71,11 +71,13 @@ class SetBodyState(Operation[None]):
         sim, body = control.sim, self.body
         if body not in sim.snapshot.rows and body not in sim.fleet.rows:
             raise control.unknown(body)
+        # Zero is a valid velocity of a static body, for clients that always send one.
         if self.twist is not None and any(self.twist) and not control.is_movable(body):
             raise WorldError(
                 f"{shown(body)} is static: without a drive or a mass it has no velocity"
             )
 
+        # The pose comes first, because a placement stops the body.
         if self.pose is not None:
             if not caller.ignores_crowd_limit:
                 sim.crowd.enter(body, self.pose.x, self.pose.y)

@@ -36,7 +36,9 @@ class Stop(Operation[None]):
     def perform(self, control: Site, caller: Caller) -> None:
         """Perform the operation."""
         _stand_still(control)
+        # After the pause, so that no step follows before the reset.
         Reset(spawned=True).perform(control, caller)
+        # `is_stopped` compares the tick: any later step ends the state "stopped".
         control.stopped_at = control.sim.tick
 
 
@@ -98,6 +100,7 @@ class LoadWorld(Operation[Future[bool]]):
             control.loading -= 1
             # Raises the error of a failed load, so that the simulation is not stopped.
             loaded = done.result()
+            # LoadWorld of simulation_interfaces ends in the stopped state.
             Stop().perform(control, caller)
             control.settle()
             return loaded

@@ -131,6 +131,7 @@ def _checks(kind: type[Operation[Any]]) -> tuple[tuple[str, Check], ...]:
     if known is None:
         # Resolving the hints is slow, so the result is cached.
         hints = get_type_hints(kind)
+        # An unchecked argument would let a client pass any object to the engine.
         missing = [f.name for f in fields(cast(Any, kind)) if "check" not in f.metadata]
         if missing:
             raise TypeError(
@@ -191,6 +192,7 @@ def each(check: Check, max_items: int = 5000) -> Check:
     def check_all(value: Any, what: str, /) -> tuple[Any, ...]:
         if (
             isinstance(value, str)
+            # Generators are refused: their length is unbounded.
             or not hasattr(value, "__len__")
             or len(value) > max_items
         ):

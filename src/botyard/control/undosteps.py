@@ -547,6 +547,7 @@ class Removed:
             # `add_robots` marks all robots as served.
             if not kept.is_served:
                 sim.unserve([name])
+            # Controllers keep their options, but restart from their initial state.
             if kept.program is not None:
                 employ(robot, kept.program)
             if kept.is_ghost:
@@ -583,6 +584,7 @@ class MapReplaced:
                 if number:
                     own.count_own((name, robot), number)
                     others = own.by_others(sim, (name, robot))
+                    # Loading a map keeps odometry, so it is not restored.
                     spots[name] = _Spot(robot, replaced.poses[name], None, others)
 
         return [cls(replaced, sim.scene.name), Placed(spots)]
@@ -638,6 +640,7 @@ class MapReplaced:
         for name in sim.box_names:
             if name in self.replaced.poses:
                 sim.put(name, self.replaced.poses[name], caller.source)
+                # The client's own placement does not count as foreign.
                 own.count_own((name, control.identity(name)), 1)
 
         # The restored map has replaced another one, which redo needs.

@@ -62,7 +62,9 @@ class LoadMap(Operation[Future[bool]]):
         # Only `FreeMaps` ends a reservation.
         control.map_master = control.map_master or self.reserve
         return maps.load(
-            self.map, caller.key if caller.key is not None else caller.source
+            # Queueing is fair between clients; callers without a key share a place.
+            self.map,
+            caller.key if caller.key is not None else caller.source,
         )
 
 
@@ -208,6 +210,7 @@ class LogFiles:
             The last rotation was too recent.
         """
         now = self._clock()
+        # Without a limit, a client could rotate all useful logs away.
         if now - self._last < MIN_ROTATION_INTERVAL_S:
             raise WorldError("no new log file: the last one was started a moment ago")
         self._last = now

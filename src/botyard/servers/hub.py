@@ -288,13 +288,15 @@ class Hub:
 
             if self._stop.is_set() or (self._paused and not self._allowed):
                 continue
-            begin = loop.time()
-            self.sim.timing = Timing(self.sim.dt, interval or self.sim.dt, begin - last)
-            last = begin
+            started = loop.time()
+            self.sim.timing = Timing(
+                self.sim.dt, interval or self.sim.dt, started - last
+            )
+            last = started
             steps += 1
             self._allowed = max(0, self._allowed - 1)
             self.step_once()
-            self.step_time += 0.1 * (loop.time() - begin - self.step_time)
+            self.step_time += 0.1 * (loop.time() - started - self.step_time)
             # The tolerance absorbs rounding, for example of 0.1 s steps up to 1 s.
             if self.duration is not None and self.sim.time >= self.duration - 1e-9:
                 self.stop()

@@ -125,12 +125,12 @@ class Lockstep:
     def _make_steps(self) -> bool:
         """Make requested steps for a limited time; return whether all are made."""
         now = asyncio.get_running_loop().time
-        begin, steps = now(), 0
+        started, steps = now(), 0
         self.is_busy = True
         try:
             for stepping in tuple(self._clients.values()):
                 while stepping.throttled and stepping.may_step:
-                    if steps >= MIN_BATCH_STEPS and now() - begin > BATCH_TIME_S:
+                    if steps >= MIN_BATCH_STEPS and now() - started > BATCH_TIME_S:
                         # Renew the hold: the client waits, it is not silent.
                         stepping.hold(now())
                         return False

@@ -114,12 +114,12 @@ class TimeShare:
 
     def _work(self) -> None:
         loop, self._timer = asyncio.get_running_loop(), None
-        bucket, begin = self._room(), time.thread_time()
+        bucket, started = self._room(), time.thread_time()
         self._is_working = True
         try:
             while self._queues:
                 now = loop.time()
-                wait, busy = bucket.wait(now), time.thread_time() - begin
+                wait, busy = bucket.wait(now), time.thread_time() - started
                 if wait > 0.0 or busy > TURN_TIME_S:
                     self._timer = (
                         loop.call_later(wait, self._work)

@@ -231,7 +231,7 @@ class Movies:
             for k, at in enumerate(times):
                 if self._is_cancelled:
                     raise WorldError(CANCELLED)
-                began = time.thread_time()
+                started = time.thread_time()
                 if (found := moments.tick(at)) != tick:
                     tick, sim = found, moments.at(at)
                     is_there = is_there or followed in sim.robots
@@ -246,7 +246,7 @@ class Movies:
 
                 self._part = _LOOKED_UP * (k + 1) / len(times)
                 # Yield for as long as this took, so that steps get half of the time.
-                yield time.thread_time() - began
+                yield time.thread_time() - started
 
             if followed is not None and not is_there:
                 raise WorldError(

@@ -91,7 +91,7 @@ def supervise(
         deaths: deque[float] = deque(maxlen=MAX_CRASHES)
         more: list[str] = []
         while True:
-            begin = time.monotonic()
+            started = time.monotonic()
             status = worker.run([*command, *more], folder)
             if not _is_crash(status):
                 # 128 + signal number is the status that a shell reports.
@@ -114,7 +114,7 @@ def supervise(
                 return int(ExitCode.CRASH)
 
             _say(f"botyard: the simulator died ({how}): restarting it")
-            if time.monotonic() - begin < 2 * RESTART_DELAY_S:
+            if time.monotonic() - started < 2 * RESTART_DELAY_S:
                 time.sleep(RESTART_DELAY_S)
             more = ["--restarting-after-crash"]
 

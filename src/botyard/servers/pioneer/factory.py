@@ -141,10 +141,10 @@ class Workshop:
             self._work(self._hub.sim.remove_robots, names)
 
     def _work(self, act: Callable[..., object], *args: object) -> None:
-        begin = self._clock()
+        started = self._clock()
         self._fence.run(act, *args)
         now = asyncio.get_running_loop().time()
-        self._bucket(now).spend(now, self._clock() - begin)
+        self._bucket(now).spend(now, self._clock() - started)
 
     def _bucket(self, now: float) -> TokenBucket:
         if self._room is None:

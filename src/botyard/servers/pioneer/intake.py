@@ -288,11 +288,11 @@ class Intake:
             # new budget.
             asyncio.get_running_loop().call_soon(self._next_round)
 
-        begin = self._clock()
+        started = self._clock()
         try:
             act()
         finally:
-            cost = self._clock() - begin
+            cost = self._clock() - started
             self._round += cost
 
         return cost
@@ -342,9 +342,9 @@ class Intake:
         looked = loop.time()
         try:
             while self._inlets:
-                begin = loop.time()
-                if begin - looked > HANGUP_POLL_S:
-                    looked = begin
+                started = loop.time()
+                if started - looked > HANGUP_POLL_S:
+                    looked = started
                     for inlet in tuple(self._inlets):
                         inlet.look()
                     if not self._inlets:

@@ -239,13 +239,13 @@ class Subscriber:
         """
         now, turns = asyncio.get_running_loop().time, self._ears.turns
         await turns.admit(source)
-        begin, cost = now(), turns.clock()
+        started, cost = now(), turns.clock()
         for n, body in enumerate(session.receive_data(data)):
-            if n and now() - begin > TURN_TIME_S:
+            if n and now() - started > TURN_TIME_S:
                 turns.spend(turns.clock() - cost)
                 await asyncio.sleep(0)
                 await turns.admit(source)
-                begin, cost = now(), turns.clock()
+                started, cost = now(), turns.clock()
 
             self._take(body, session.caller)
 

@@ -169,11 +169,11 @@ class Ros1Master:
                 # Encoding the arguments is work on behalf of peers, so it is charged as
                 # well.
                 await self._turns.admit("")
-                begin = self._turns.clock()
+                started = self._turns.clock()
                 asking = ClientCall(
                     uri, notice.method, self.master.arguments(notice), MAX_OWN_ANSWER
                 )
-                self._turns.spend(self._turns.clock() - begin)
+                self._turns.spend(self._turns.clock() - started)
                 await converse(asking)
 
             # The node answered, so it moves to the fast queue.

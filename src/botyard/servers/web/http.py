@@ -134,7 +134,7 @@ class _ChunkedReader:
             self._timer.cancel()
             self._timer = None
 
-        began = time.perf_counter()
+        started = time.perf_counter()
         while self._waiting and not self._valve.is_paused:
             if self._socket.is_closing():
                 self._waiting.clear()
@@ -143,7 +143,7 @@ class _ChunkedReader:
             wait = self.caller.budget.wait(self._loop.time())
             if self._socket.get_write_buffer_size() > MAX_UNSENT:
                 wait = max(wait, UNSENT_PAUSE)
-            if wait > 0.0 or time.perf_counter() - began > TURN_TIME_S:
+            if wait > 0.0 or time.perf_counter() - started > TURN_TIME_S:
                 self.caller.is_held_up = True
                 self._socket.pause_reading()
                 self._timer = (

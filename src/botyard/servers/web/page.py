@@ -326,14 +326,14 @@ class _Socket:
                 await self.wake.wait()
                 self.wake.clear()
                 self._server.desk.prepare()
-                began = time.perf_counter()
+                started = time.perf_counter()
                 for text in self.viewer.texts_to_send():
                     await self._socket.send_text(text.decode())
                     # Thousands of texts may be queued, and sending does not always
                     # yield to the event loop.
-                    if time.perf_counter() - began > TURN_TIME_S:
+                    if time.perf_counter() - started > TURN_TIME_S:
                         await asyncio.sleep(self.viewer.wait(self._loop.time()))
-                        began = time.perf_counter()
+                        started = time.perf_counter()
 
                 await self._send_frame()
                 if self.viewer.close_code is not None:

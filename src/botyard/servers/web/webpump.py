@@ -283,9 +283,9 @@ class _Socket:
 
     def _do(self, act: Callable[..., object], *args: object) -> None:
         """Call the session, charge the time to the client, and wake the writer."""
-        began = time.thread_time()
+        started = time.thread_time()
         self._fence.run(act, *args)
-        self._caller.budget.spend(self._loop.time(), time.thread_time() - began)
+        self._caller.budget.spend(self._loop.time(), time.thread_time() - started)
         self._idle.clear()
         self._busy_since = self._loop.time()
         self._wake.set()
@@ -319,10 +319,10 @@ class _Socket:
     async def _send_some(self, session: Session) -> bool:
         """Send messages while the budget allows; return False after a disconnect."""
         for _ in range(MAX_REPLIES):
-            began = time.thread_time()
+            started = time.thread_time()
             nothing: bytes | str = b""
             data = self._fence.call(message_of, session, otherwise=nothing)
-            self._caller.budget.spend(self._loop.time(), time.thread_time() - began)
+            self._caller.budget.spend(self._loop.time(), time.thread_time() - started)
             if not data:
                 self._idle.set()
                 return True
