@@ -236,7 +236,7 @@ def test_robots_that_come_and_go_change_the_schema(run: Served) -> None:
         ("map", {"name": "/etc/passwd"}, "no such map"),
         ("interface", {"name": "telepathy", "on": True}, "no interface"),
         ("speed", {"factor": 0.001}, "0.01"),
-        ("start", {"map": None, "robots": []}, "started already"),
+        ("start", {"map": None, "robots": []}, "already running"),
         ("move", {"to": [{"name": "ann", "x": 5e8, "y": 0, "th": 0}]}, "5e+08"),
         ("debug", {"what": "rays", "name": "bob"}, "with a laser"),
         (
@@ -686,7 +686,7 @@ def test_there_are_no_more_viewers_than_that(
     with Client(run, AUDIENCE) as a, Client(run, AUDIENCE) as b:
         a.frame(), b.frame()
         with (
-            pytest.raises(websockets.ConnectionClosed, match="2 onlookers"),
+            pytest.raises(websockets.ConnectionClosed, match="limit of 2 read-only pages"),
             Client(run, AUDIENCE) as c,
         ):
             c.receive()
