@@ -347,7 +347,10 @@ def test_convert_a_picture_to_points_or_lines(
 
 
 def test_convert_keeps_all_of_an_armap(capsys: pytest.CaptureFixture[str]) -> None:
-    text = '2D-Map-Ex\nRouteInfo: Route a\nSomething: else\nCairn: Goal 1 2 3 "" ICON "g"\nLINES\n0 0 1 1\nDATA\n'
+    text = (
+        "2D-Map-Ex\nRouteInfo: Route a\nSomething: else\n"
+        'Cairn: Goal 1 2 3 "" ICON "g"\nLINES\n0 0 1 1\nDATA\n'
+    )
     Path("a.map").write_text(text)
     assert call("convert", "a.map", "b.map", capsys=capsys)[0] == 0
     assert armap.read("b.map") == armap.read("a.map")
