@@ -227,8 +227,8 @@ def test_robots_that_come_and_go_change_the_schema(run: Served) -> None:
         ("drive", {"name": "anne"}, 'no robot is named "anne"; did you mean "ann"'),
         ("drive", {"name": "Box:1"}, "no robot"),
         ("add", {"model": "nonesuch"}, 'no robot model "nonesuch"'),
-        ("add", {"model": "/etc/passwd.toml"}, "by their names"),
-        ("add", {"model": "p3dx", "name": "ann"}, "there already"),
+        ("add", {"model": "/etc/passwd.toml"}, "not a file"),
+        ("add", {"model": "p3dx", "name": "ann"}, "already exists"),
         ("add", {"model": "p3dx", "name": "a\nb"}, "printable"),
         ("add", {"model": "p3dx", "count": 1001}, "1000"),
         ("remove", {"names": ["nobody"]}, "nobody"),
@@ -686,7 +686,9 @@ def test_there_are_no_more_viewers_than_that(
     with Client(run, AUDIENCE) as a, Client(run, AUDIENCE) as b:
         a.frame(), b.frame()
         with (
-            pytest.raises(websockets.ConnectionClosed, match="limit of 2 read-only pages"),
+            pytest.raises(
+                websockets.ConnectionClosed, match="limit of 2 read-only pages"
+            ),
             Client(run, AUDIENCE) as c,
         ):
             c.receive()

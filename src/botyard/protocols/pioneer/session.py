@@ -387,7 +387,7 @@ class Session(Conversation):
                 self.once(
                     packet.id,
                     Level.WARNING,
-                    f"{command_name(packet.id)} is not obeyed: {error}",
+                    f"{command_name(packet.id)} is denied: {error}",
                 )
         else:
             self.unsupported(packet)
