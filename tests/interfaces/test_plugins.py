@@ -248,7 +248,7 @@ def test_every_interface_that_a_simulator_offers_is_in_the_registry(
 def test_the_example_keeps_what_clients_rely_on(textproto: ModuleType) -> None:
     assert check_protocol(textproto.interface, EXAMPLES) == []
     source = (PLUGINS / "textproto" / "botyard_textproto.py").read_text()
-    assert len(source.splitlines()) <= 85
+    assert len(source.splitlines()) <= 100
 
 
 def test_the_example_drives_a_robot_of_a_simulator(textproto: ModuleType) -> None:
