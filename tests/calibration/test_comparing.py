@@ -177,7 +177,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     for line, words in (
         (
             ("calibrate", str(log), "-r", "p3dx", "-o", str(tmp_path / "a.yaml")),
-            "expected a file .toml",
+            "expected a .toml file",
         ),
         (
             ("calibrate", str(log), "-r", "p3dx", "--truth", "scans"),

@@ -375,7 +375,7 @@ def test_states_are_kept_as_they_are(tmp_path: Path) -> None:
     ):
         path.write_text(bad)
         assert read_state(path, complaints.append) is None, bad
-        assert "cannot be used" in complaints.pop()
+        assert "cannot restore the state" in complaints.pop()
 
     assert read_state(tmp_path / "gone", complaints.append) is None
 
@@ -429,7 +429,7 @@ def test_a_disk_that_cannot_be_written_costs_the_state_only(tmp_path: Path) -> N
             for _ in range(25):
                 assert robot.update()
 
-        assert file.read_text().count("nothing can be brought back") == 1
+        assert file.read_text().count("no restart after a crash is possible") == 1
 
 
 def test_a_state_file_is_of_one_simulator(

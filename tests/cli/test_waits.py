@@ -39,7 +39,7 @@ def silent() -> Iterator[int]:
     [
         (
             ("maps", "generate", "warehouse", "--aisles", "3000", "hall.map"),
-            "making hall.map",
+            "generating hall.map",
         ),
         (("convert", "office", "other.yaml", "--to", "scenario"), "converting office"),
         (("maps", "list", "office"), "reading office"),
@@ -178,8 +178,10 @@ def test_orders_that_do_not_come(
 ) -> None:
     caplog.set_level(logging.INFO)
     fleet = vda5050.MqttFleet([Vehicle5050("acme", "one")], SimpleNamespace())  # type: ignore[arg-type]
-    for name in ("_connect", "_disconnect", "_send"):
+    for name in ("_connect", "_disconnect"):
         monkeypatch.setattr(fleet, name, lambda *_: None)
+    sent = SimpleNamespace(is_published=lambda: True)
+    monkeypatch.setattr(fleet, "_send", lambda messages: [sent for _ in messages])
     fleet._connected.add(0)
 
     async def run() -> None:

@@ -399,14 +399,14 @@ def topics(one: Robot) -> RobotTopics:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"topic": "odom"}, "another topic has its name, /r/odom"),
-        ({"topic": "fix"}, "another topic has its name, /r/fix"),
+        ({"topic": "odom"}, "another topic already has the name /r/odom"),
+        ({"topic": "fix"}, "another topic already has the name /r/fix"),
         ({"topic": "a b"}, "expected a topic of letters"),
         ({"topic": "../x"}, "expected a topic of letters"),
         ({"type_name": "no_msgs/Such"}, "no_msgs/Such"),
         (
             {"definitions": {"std_msgs/Float64": "int8 data"}},
-            "there is another ROS message type std_msgs/Float64",
+            "another ROS message type already has the name std_msgs/Float64",
         ),
     ],
 )

@@ -220,7 +220,7 @@ def test_the_check_knows_messages_and_requests() -> None:
     assert check_protocol(safe, [b"hello world", b"drive", b"wait"]) == []
     calm = Interface(name="answers", about="", carrier=Carrier.HTTP, session=Calm)
     assert check_protocol(calm, [b"POST /a?b=c\nhello"]) == []
-    assert any("ValueError came out" in p for p in check_protocol(WORDS, [b"!"]))
+    assert any("raised ValueError" in p for p in check_protocol(WORDS, [b"!"]))
     assert any(
-        "ValueError came out" in p for p in check_protocol(ANSWERS, [b"GET /fault\n"])
+        "raised ValueError" in p for p in check_protocol(ANSWERS, [b"GET /fault\n"])
     )
