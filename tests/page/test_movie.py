@@ -74,4 +74,4 @@ def test_a_part_of_the_time_line_is_saved(
                 "__sim.connection.request({type: 'write_movie', begin: 0, end: "
                 "1}).catch((e) => { window.refused = String(e); })"
             )
-            other.until("(window.refused || '').includes('only look on')")
+            other.until("(window.refused || '').includes('only watch')")
