@@ -244,7 +244,7 @@ class Workspace(NamedTuple):
  QX, QY, QW,                 # momentum at the beginning
  # of a mover: m/s; how deep it may overlap, how deep it did before, and does now, m
  SPEED, LIMIT, DEPTH, DEEP,
- # of an island, see `bound_islands`: kg, N·s, m/s, 0 or 1
+ # of an island, see `bound_islands`: kg, N·s, m/s, m/s
  HEFT, SHOVE, TOP, DRIVEN,
  SLOTS) = range(65)
 """Columns of `Workspace.slots`."""

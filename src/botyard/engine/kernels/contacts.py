@@ -471,21 +471,14 @@ def find_islands(
     """Find the islands: groups of bodies with mass that touch each other.
 
     Writes the deepest overlap at all contacts of an island, also with walls and movers,
-    to the slot that represents it. The first result states whether a mover that moves,
-    or was stopped in this step, touches a body; otherwise nothing is written. The
-    second one states whether an island is pinched: it touches two things that cannot
-    yield, movers or walls. The search runs over contacts only, because few bodies
-    touch anything.
+    to the slot that represents it. The first result states whether a moving mover
+    touches a body; otherwise nothing is written. The second one states whether an
+    island is pinched: it touches two things that cannot yield, movers or walls. The
+    search runs over contacts only, because few bodies touch anything.
     """
     pushed = False
     for t in range(touches):
-        a, b = ends[t, 0], ends[t, 1]
-        if (
-            is_pusher(slots, flags, a)
-            or is_pusher(slots, flags, b)
-            or is_stopped(flags, a)
-            or is_stopped(flags, b)
-        ):
+        if is_pusher(slots, flags, ends[t, 0]) or is_pusher(slots, flags, ends[t, 1]):
             pushed = True
             break
 
@@ -525,11 +518,10 @@ def bound_islands(
 
     Call it after forces were applied, and before impulses are found.
 
-    Writes for each island: its mass; the impulse of all forces in this substep; whether
-    a mover touches it; the highest speed of its bodies afterwards. The latter is
-    `IMPACT_RATIO` times the speed of the fastest mover at a contact with the island,
-    or the highest speed of its bodies before the contacts. A stopped mover gives
-    nothing, but impulses of walls against its push may be left.
+    Writes for each island: its mass; the impulse of all forces in this substep; the
+    speed of the fastest mover at a contact with the island; the highest speed of its
+    bodies afterwards. The latter is `IMPACT_RATIO` times the speed of that mover, or
+    the highest speed of its bodies before the contacts.
     """
     for t in range(touches):
         for side in range(2):
@@ -550,15 +542,14 @@ def bound_islands(
                     slots[s, LF] + force + abs(slots[s, FT]) / slots[s, R]
                 ) * h
                 slots[i, TOP] = max(slots[i, TOP], energy_speed(slots, s))
-            if flags[other, KIND] == AWAKE and (
-                is_pusher(slots, flags, s) or is_stopped(flags, s)
-            ):
+
+            if flags[other, KIND] == AWAKE and is_pusher(slots, flags, s):
                 i = flags[other, ISLAND]
                 vx, vy = contact_velocity(slots, s, touch, t, side)
-                slots[i, DRIVEN] = 1.0
-                slots[i, TOP] = max(
-                    slots[i, TOP], IMPACT_RATIO * math.sqrt(vx * vx + vy * vy)
-                )
+                speed = math.sqrt(vx * vx + vy * vy)
+                slots[i, DRIVEN] = max(slots[i, DRIVEN], speed)
+                slots[i, TOP] = max(slots[i, TOP], IMPACT_RATIO * speed)
+
     for t in range(touches):
         for side in range(2):
             s, i = ends[t, side], flags[ends[t, 1 - side], ISLAND]
@@ -566,58 +557,6 @@ def bound_islands(
                 touch[t, MOST] = MAX_LEVERAGE * (
                     slots[i, HEFT] * slots[i, TOP] + slots[i, SHOVE]
                 )
-
-
-@merged_kernel
-def bound_pushed(slots: F8, flags: I8, touch: F8, ends: I8, pushing: int) -> None:
-    """Bound the speeds of bodies that moving movers touch, if no island is pinched.
-
-    Runs after forces and before impulses. Each body has a bound of its own, unlike in
-    `bound_islands`: a body may make a lighter one faster than itself. `pushing` is the
-    number of contacts of moving movers; they are the first ones of the order.
-    """
-    for n in range(pushing):
-        slots[ends[ends[n, 2], 0], TOP] = slots[ends[ends[n, 2], 1], TOP] = 0.0
-    for n in range(pushing):
-        t = ends[n, 2]
-        side = 0 if is_pusher(slots, flags, ends[t, 0]) else 1
-        body = ends[t, 1 - side]
-        vx, vy = contact_velocity(slots, ends[t, side], touch, t, side)
-        fastest = max(
-            IMPACT_RATIO * math.sqrt(vx * vx + vy * vy), energy_speed(slots, body)
-        )
-        slots[body, TOP] = max(slots[body, TOP], fastest)
-
-
-@merged_kernel
-def limit_speed(slots: F8, flags: I8, s: int, most: float, h: float) -> None:
-    """Take from a pushed body the energy beyond that of the speed `most`, m/s."""
-    speed = energy_speed(slots, s)
-    if speed <= most:
-        return
-    # The wheels also accelerate it.
-    if flags[s, CONTROL] == MOTORS:
-        reach = slots[s, LT] / math.sqrt(slots[s, KGM2] * slots[s, IM])
-        most += (slots[s, LF] + reach) * slots[s, IM] * h
-    part = min(1.0, most / speed)
-    slots[s, VX], slots[s, VY], slots[s, W] = (
-        slots[s, VX] * part,
-        slots[s, VY] * part,
-        slots[s, W] * part,
-    )
-
-
-@merged_kernel
-def limit_pushed(slots: F8, flags: I8, ends: I8, pushing: int, h: float) -> None:
-    """Hold pushed bodies to the bounds of `bound_pushed`.
-
-    A body that bounces to and fro between movers gains no more energy.
-    """
-    for n in range(pushing):
-        for side in range(2):
-            s = ends[ends[n, 2], side]
-            if flags[s, KIND] == AWAKE:
-                limit_speed(slots, flags, s, slots[s, TOP], h)
 
 
 @kernel
@@ -630,28 +569,20 @@ def limit_speeds(slots: F8, flags: I8, ends: I8, touches: int, h: float) -> None
         for side in range(2):
             s = ends[t, side]
             if flags[s, KIND] == AWAKE and slots[flags[s, ISLAND], DRIVEN] > 0.0:
-                limit_speed(slots, flags, s, slots[flags[s, ISLAND], TOP], h)
+                most, speed = slots[flags[s, ISLAND], TOP], energy_speed(slots, s)
+                if speed <= most:
+                    continue
+                # The wheels also accelerate it.
+                if flags[s, CONTROL] == MOTORS:
+                    reach = slots[s, LT] / math.sqrt(slots[s, KGM2] * slots[s, IM])
+                    most += (slots[s, LF] + reach) * slots[s, IM] * h
 
-
-@merged_kernel
-def order_contacts(ends: I8, touches: int) -> int:
-    """Write the order of contacts to the last column of `ends`.
-
-    Contacts of moving movers come first, then of bodies with mass, then of standing
-    things. Between a mover and a wall, or a standing mover, there may be no solution.
-    The last contact holds then: nothing is pressed through standing things. The bodies
-    in between get closer in each substep until the mover counts as jammed. Returns the
-    number of contacts of moving movers.
-    """
-    n = pushing = 0
-    for turn in range(3):
-        for t in range(touches):
-            if ends[t, 3] == turn:
-                ends[n, 2] = t
-                n += 1
-        if turn == 0:
-            pushing = n
-    return pushing
+                part = min(1.0, most / speed)
+                slots[s, VX], slots[s, VY], slots[s, W] = (
+                    slots[s, VX] * part,
+                    slots[s, VY] * part,
+                    slots[s, W] * part,
+                )
 
 
 @kernel
@@ -665,11 +596,10 @@ def prepare_impulses(
     h: float,
     scale: float,
     pinched: bool,
-) -> int:
+) -> None:
     """Prepare the impulses of a substep.
 
-    In order: bounces by the velocities before; forces; bounds; previous impulses; the
-    order of contacts. Returns the number of contacts of moving movers.
+    In order: bounces by the velocities before; forces; bounds; previous impulses.
     """
     # Independent of the length of a substep: overlaps decay exponentially.
     part = (1.0 - exp(-CORRECTION_RATE * h)) / h
@@ -710,11 +640,9 @@ def prepare_impulses(
             slots[s, VX] += slots[s, FX] * slots[s, IM] * h
             slots[s, VY] += slots[s, FY] * slots[s, IM] * h
             slots[s, W] += slots[s, FT] * slots[s, II] * h
-    pushing = order_contacts(ends, touches)
+
     if pinched:
         bound_islands(slots, flags, touch, ends, touches, h)
-    else:
-        bound_pushed(slots, flags, touch, ends, pushing)
     for s in range(count):
         if flags[s, KIND] == AWAKE:
             if slots[s, LF] > 0.0:
@@ -745,7 +673,23 @@ def prepare_impulses(
                 jn * nx - jt * ny,
                 jn * ny + jt * nx,
             )
-    return pushing
+
+
+@merged_kernel
+def order_contacts(ends: I8, touches: int) -> None:
+    """Write the order of contacts to the last column of `ends`.
+
+    Contacts of moving movers come first, then of bodies with mass, then of standing
+    things. Between a mover and a wall, or a standing mover, there may be no solution.
+    The last contact holds then: nothing is pressed through standing things. The bodies
+    in between get closer in each substep until the mover counts as jammed.
+    """
+    n = 0
+    for turn in range(3):
+        for t in range(touches):
+            if ends[t, 3] == turn:
+                ends[n, 2] = t
+                n += 1
 
 
 @kernel
@@ -845,15 +789,15 @@ def solve_impulses(
     ends: I8,
     touches: int,
     h: float,
-    pushing: int,
     pinched: bool,
 ) -> None:
     """Find the impulses of a substep, then remove overlaps.
 
     At most `ITERATIONS` rounds are made.
 
-    `pushing`: see `bound_pushed`; `pinched`: see `find_islands`.
+    `pinched`: see `find_islands`.
     """
+    order_contacts(ends, touches)
     for _ in range(ITERATIONS):
         changed = solve_contacts(slots, touch, ends, touches)
         if not (solve_floor_friction(slots, flags, count, h) or changed):
@@ -861,8 +805,6 @@ def solve_impulses(
 
     if pinched:
         limit_speeds(slots, flags, ends, touches, h)
-    else:
-        limit_pushed(slots, flags, ends, pushing, h)
     for s in range(count):
         if slots[s, PX] != 0.0 or slots[s, PY] != 0.0 or slots[s, PW] != 0.0:
             slots[s, X] += slots[s, PX] * h

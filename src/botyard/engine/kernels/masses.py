@@ -1184,10 +1184,8 @@ def run_substeps(
         # mover that is stopped.
         if pushed:
             jam_movers(slots, flags, count, touch, ends, touches, k, substeps)
-        pushing = prepare_impulses(
-            slots, flags, count, touch, ends, touches, h, scale, pinched
-        )
-        solve_impulses(slots, flags, count, touch, ends, touches, h, pushing, pinched)
+        prepare_impulses(slots, flags, count, touch, ends, touches, h, scale, pinched)
+        solve_impulses(slots, flags, count, touch, ends, touches, h, pinched)
         last_h, last_touches = h, touches
         keep_impulses(work.old_key, work.old, work, touches)
 
