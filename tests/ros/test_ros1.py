@@ -227,7 +227,9 @@ def test_a_pioneer_client_and_ros_on_one_robot(world: Ros1World) -> None:
         def both_command() -> bool:
             client.vel(100)
             client.update()
-            return "ROS and pioneer command it at the same time" in output(simulator)
+            return "ROS and pioneer command the robot at the same time" in output(
+                simulator
+            )
 
         wait(both_command)
 
@@ -276,7 +278,7 @@ def test_the_master_is_restarted(world: Ros1World) -> None:
     simulator = world.botyard(*TWO)
     wait(lambda: "/bob/pose" in world.known()[0])
     stop(master)
-    wait(lambda: "the master is gone" in output(simulator))
+    wait(lambda: "lost the master" in output(simulator))
     world.master()
     wait(lambda: "/bob/pose" in world.known()[0] and "/ann/cmd_vel" in world.known()[1])
     assert world.ask("getParam", "/use_sim_time")[2] is True

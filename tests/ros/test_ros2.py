@@ -365,7 +365,12 @@ def test_services_of_rmw_cyclonedds(world2: Ros2World) -> None:
         "/ann/cmd_vel": ("geometry_msgs/msg/Twist", bytes.fromhex("00010000ffff"))
     }
     world2.fast(3, {}, bare | rubbish)
-    wait(lambda: "/ann/enable_motors: a request that names no client" in output(sim))
+    wait(
+        lambda: (
+            "/ann/enable_motors: a request without the identity of a client"
+            in output(sim)
+        )
+    )
     wait(lambda: "expected a message of type geometry_msgs/Twist" in output(sim))
     assert len(world2.cyclone("call", "/ann/enable_motors", "std_srvs/Empty", [])) == 1
     assert "internal error" not in output(sim)

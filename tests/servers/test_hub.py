@@ -178,13 +178,15 @@ def test_clients_get_reports_while_time_stands_still() -> None:
         for data in (command(0), command(1), command(2), command(1, 1)):
             connection.receive(data, time_s())
         work = asyncio.ensure_future(hub.run())
-        while not sim.tick:
-            await asyncio.sleep(0.01)
+        ids: list[int] = []
+        async with asyncio.timeout(PATIENCE):
+            while 0x32 not in ids:
+                await asyncio.sleep(0.01)
+                ids = [p.id for p in Parser().receive(bytes(out))]
         hub.pause()
         await asyncio.sleep(0)
         out.clear()
         tick = sim.tick
-        ids: list[int] = []
         async with asyncio.timeout(PATIENCE):
             while ids.count(0x32) < 3:
                 await asyncio.sleep(0.01)

@@ -95,11 +95,11 @@ def test_options_of_recordings(tmp_path: Path) -> None:
         running.step(3)
     assert read(path)[3].is_complete
     for wrong, text in (
-        ({"record_split": 3.0}, "only with"),
-        ({"record_on_stall": True}, "only with"),
+        ({"record_split": 3.0}, "expected record as well"),
+        ({"record_on_stall": True}, "as well"),
         (
             {"record": "x.mcap", "record_last": 3.0, "record_split_time": 3.0},
-            "is not split",
+            "cannot be split",
         ),
         ({"record": "nowhere/x.mcap"}, "nowhere"),
     ):
@@ -243,7 +243,10 @@ def test_ros_chooses_rates_by_topics(tmp_path: Path) -> None:
                 {"rate_topics": ["/tf"], "rates": []},
                 "one for each of 1 rate_topics, found 0",
             ),
-            ({"rate_topics": ["/tf", "/tf"], "rates": [1.0, 2.0]}, "each pattern once"),
+            (
+                {"rate_topics": ["/tf", "/tf"], "rates": [1.0, 2.0]},
+                "different patterns",
+            ),
             ({"rate_topics": ["/tf"], "rates": [-1.0]}, "rate: "),
             ({"rate_topics": ["/tf"], "rates": [2e6]}, "rate: "),
             ({"rate_topics": ["x" * 201], "rates": [1.0]}, "200"),

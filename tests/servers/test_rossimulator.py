@@ -884,7 +884,7 @@ def test_who_stops_the_simulation_ends_the_steps_of_others(
                 answer = (await asyncio.wrap_future(one)).result
                 assert (
                     answer.result == Code.OPERATION_FAILED
-                    and "was stopped" in answer.error_message
+                    and "were cancelled" in answer.error_message
                 )
 
             state = Time.NO_WORLD if service == "UnloadWorld" else Time.STOPPED

@@ -288,7 +288,9 @@ def test_a_run_is_given_up() -> None:
     "bad", [{"loss": 1.5}, {"latency": -1.0}, {"time_limit": math.nan}]
 )
 def test_rules_are_checked(bad: dict[str, float]) -> None:
-    with pytest.raises(WorldError, match=f"{next(iter(bad))}: expected 0"):
+    with pytest.raises(
+        WorldError, match=f"{next(iter(bad))}: expected a number from 0"
+    ):
         Rules(**bad)  # type: ignore[arg-type]
 
 
