@@ -241,7 +241,10 @@ import sys
 import tomllib
 def test_without():
     loaded = [name for name in sys.modules if name.startswith("botyard")]
-    assert sorted(loaded) == ["botyard", "botyard.api", "botyard.api.extensions", "botyard.testing", "botyard.testing.pytestplugin", "botyard.version"]
+    assert sorted(loaded) == [
+        "botyard", "botyard.api", "botyard.api.extensions",
+        "botyard.testing", "botyard.testing.pytestplugin", "botyard.version",
+    ]
     assert "numpy" not in sys.modules
 """
     )
