@@ -156,7 +156,7 @@ def test_what_is_typed_before_the_models_are_there_counts_too(
       __sim.session.loadCatalog = async () => { await new Promise((r) => (window.goOn = r)); await load(); };
     })()""")
     one.press("Insert")
-    one.tab.get_by_text("Loading").wait_for()
+    one.tab.get_by_text("Loading …", exact=True).wait_for()
     one.tab.get_by_role("searchbox", name="Model").fill("seekur")
     if end == "Enter":
         one.tab.keyboard.press("Enter")
