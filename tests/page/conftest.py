@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Playwright, expect, sync_playwright
+from tools import build_web
 
 from botyard.app.page import STATIC
 from tests.waiting import PATIENCE
@@ -27,6 +28,9 @@ def chromium() -> str:
     """Path of the browser; the page must be built too."""
     if not (STATIC / "index.html").is_file():
         missing("the built page (make web)")
+    # Tests of an older page pass here and fail where the page is built anew.
+    if not build_web.is_built():
+        pytest.fail("web/src is newer than the built page: run `make web`")
     path = shutil.which("chromium")
     if path is None:
         missing("Chromium")
