@@ -24,6 +24,8 @@ from botyard.interfaces.vda5050.fleet import (
     Fleet,
 )
 from botyard.protocols.vda5050 import (
+    MAX_ACTIONS,
+    Action,
     Node,
     Order,
     OrderError,
@@ -746,3 +748,289 @@ def test_what_the_broker_is_told() -> None:
         assert all(m.qos == 1 and m.retain for m in messages)
 
     assert fleet.order_topics == ["uagv/v2/acme/one/order", "uagv/v2/acme/two/order"]
+
+
+def act(robot_servers: RobotServers, i: int, *actions: tuple[str, str]) -> None:
+    """Send instant actions, each an actionId and an actionType."""
+    rows = [
+        {"actionId": name, "actionType": kind, "blockingType": "HARD"}
+        for name, kind in actions
+    ]
+    message = robot_servers.names[i].header(0) | {"actions": rows}
+    topic = robot_servers.names[i].topic("instantActions")
+    robot_servers.fleet.receive(topic, json.dumps(message).encode())
+    robot_servers.look()
+
+
+def status(robot_servers: RobotServers, i: int = 0) -> dict[str, str]:
+    """The status of each action in the last state."""
+    rows = robot_servers.last[i]["actionStates"]
+    return {row["actionId"]: row["actionStatus"] for row in rows}
+
+
+def place(robot_servers: RobotServers, i: int = 0) -> tuple[float, float]:
+    at = robot_servers.last[i]["agvPosition"]
+    return at["x"], at["y"]
+
+
+@pytest.mark.parametrize(
+    "wait", [0.0, 0.3, 1.0, 1.9, 2.6, 3.6, 4.4, 5.2, 6.4, 8.0, 20.0]
+)
+@pytest.mark.parametrize("released", [2, 3, 4])
+def test_a_canceled_order_ends_at_the_next_node_and_a_new_one_starts_there(
+    wait: float, released: int
+) -> None:
+    """VDA 5050 2.0, §6.6.3: `cancelOrder`, at any time before the end of the order."""
+    robot_servers = RobotServers(1)
+    places = [(0.0, 0.0), (2.0, 0.0), (2.0, 0.8), (6.0, 0.8)]
+    order = order_of(*places, released=released)
+    nodes = (replace(order.nodes[0], actions=(Action("p", "pick"),)), *order.nodes[1:3])
+    last = replace(order.nodes[3], actions=(Action("d", "drop"),))
+    robot_servers.order(0, replace(order, nodes=(*nodes, last)))
+    robot_servers.fleet.begin(robot_servers.now)
+    if robot_servers.go_on(wait) is not None:
+        act(robot_servers, 0, ("c", "cancelOrder"))
+        assert status(robot_servers)["c"] == "FAILED"
+        return
+
+    robot_servers.look(last=True)
+    before, speed = place(robot_servers), robot_servers.last[0]["velocity"]["vx"]
+    act(robot_servers, 0, ("c", "cancelOrder"))
+    moves = robot_servers.last[0]["driving"]
+    assert status(robot_servers)["c"] == ("RUNNING" if moves else "FINISHED")
+    assert (status(robot_servers)["p"], status(robot_servers)["d"]) == (
+        "FAILED",
+        "FAILED",
+    )
+    assert robot_servers.go_on(30.0) is None, "the AGV waits for an order"
+    robot_servers.look(last=True)
+    state = robot_servers.last[0]
+    assert status(robot_servers)["c"] == "FINISHED"
+    assert (state["driving"], state["nodeStates"], state["edgeStates"]) == (
+        False,
+        [],
+        [],
+    )
+    assert (state["orderId"], state["newBaseRequest"]) == ("o", False)
+    at = int(state["lastNodeId"][1:])
+    assert place(robot_servers) == pytest.approx(places[at], abs=1e-6)
+    assert state["lastNodeSequenceId"] == 2 * at
+    # It stops at the first node beyond its braking distance.
+    along = list(Path2(np.array(places)).along)
+    braking = speed**2 / (2.0 * robot_servers.fleet._vehicle.deceleration)
+    gone = next(
+        s + math.dist(p, before)
+        for s, p, q in zip(along, places, [*places[1:], places[-1]], strict=True)
+        if math.dist(p, before) + math.dist(before, q) <= math.dist(p, q) + 1e-9
+    )
+    assert all(s < gone + braking for s in along[:at]), "it does not drive too far"
+
+    x, y = places[at]
+    robot_servers.order(0, order_of((x, y), (x, y + 3.0), released=2, name="next"))
+    robot_servers.look()
+    state = robot_servers.last[0]
+    assert (state["orderId"], state["lastNodeId"], state["errors"]) == (
+        "next",
+        "n0",
+        [],
+    )
+    assert [n["nodeId"] for n in state["nodeStates"]] == ["n1"]
+    assert state["actionStates"] == [], "kept until a new order comes"
+    assert robot_servers.go_on(30.0) is Ending.COMPLETED
+    robot_servers.look(last=True)
+    assert place(robot_servers) == pytest.approx((x, y + 3.0), abs=1e-6)
+
+
+def test_an_order_is_canceled_before_the_run() -> None:
+    robot_servers = RobotServers()
+    act(robot_servers, 0, ("c0", "cancelOrder"))
+    assert status(robot_servers) == {"c0": "FAILED"}
+    (error,) = robot_servers.last[0]["errors"]
+    assert (error["errorType"], error["errorLevel"]) == ("noOrderToCancel", "WARNING")
+    assert {
+        "referenceKey": "actionId",
+        "referenceValue": "c0",
+    } in error["errorReferences"]
+    robot_servers.order(0, crossing("a", True, 4))
+    robot_servers.order(1, crossing("b", False, 4))
+    act(robot_servers, 0, ("c1", "cancelOrder"))
+    assert status(robot_servers)["c1"] == "FINISHED"
+    assert not robot_servers.fleet.has_orders
+    act(robot_servers, 0, ("c2", "cancelOrder"))
+    assert status(robot_servers)["c2"] == "FAILED"
+    robot_servers.order(0, order_of((-6.0, 0.0), (-6.0, -4.0), released=2))
+    assert robot_servers.fleet.has_orders
+    robot_servers.fleet.begin(robot_servers.now)
+    assert robot_servers.go_on(60.0) is Ending.COMPLETED
+    robot_servers.look(last=True)
+    assert place(robot_servers) == pytest.approx((-6.0, -4.0), abs=1e-6)
+
+
+def test_an_order_after_a_canceled_one_starts_where_the_agv_stands() -> None:
+    robot_servers = RobotServers(1)
+    robot_servers.order(0, order_of((0.0, 0.0), (4.0, 0.0), (9.0, 0.0), released=3))
+    robot_servers.fleet.begin(robot_servers.now)
+    robot_servers.go_on(1.0)
+    act(robot_servers, 0, ("c", "cancelOrder"))
+    new = order_of((4.0, 0.0), (4.0, 5.0), released=2, name="new")
+
+    def refused(order: Order, kind: str, text: str) -> None:
+        count = len(robot_servers.last[0]["errors"])
+        robot_servers.order(0, order)
+        robot_servers.look()
+        errors = robot_servers.last[0]["errors"]
+        assert len(errors) == count + 1
+        assert errors[-1]["errorType"] == kind
+        assert text in errors[-1]["errorDescription"]
+        assert robot_servers.last[0]["orderId"] == "o"
+
+    refused(new, "orderError", "has not stopped yet")
+    robot_servers.go_on(20.0)
+    away = order_of((4.0, 1.0), (4.0, 5.0), released=2, name="new")
+    refused(away, "orderError", "at most 0.05 m from the AGV at (4, 0)")
+    upstairs = tuple(replace(n, map="upstairs") for n in new.nodes)
+    refused(replace(new, nodes=upstairs), "orderError", "found (4, 0) on map upstairs")
+    refused(replace(new, nodes=new.nodes[:1], edges=()), "orderError", "two nodes")
+    refused(replace(new, id="o", update=1), "orderUpdateError", "was canceled")
+    count = len(robot_servers.last[0]["errors"])
+    old = order_of((0.0, 0.0), (4.0, 0.0), (9.0, 0.0), released=3)
+    robot_servers.order(0, old)
+    robot_servers.look()
+    assert len(robot_servers.last[0]["errors"]) == count, "delivered twice"
+
+    message = order_message(robot_servers.names[0], 0, away)
+    message["nodes"][0]["nodePosition"]["allowedDeviationXY"] = 1.5
+    robot_servers.order(0, json.dumps(message).encode())
+    robot_servers.look()
+    assert (robot_servers.last[0]["orderId"], robot_servers.last[0]["errors"]) == (
+        "new",
+        [],
+    )
+    assert place(robot_servers) == pytest.approx((4.0, 0.0), abs=1e-6), "no jump"
+    robot_servers.order(
+        0,
+        order_of((4.0, 5.0), (9.0, 5.0), released=2, update=1, first=1, name="new"),
+    )
+    assert robot_servers.go_on(60.0) is Ending.COMPLETED
+    robot_servers.look(last=True)
+    assert place(robot_servers) == pytest.approx((9.0, 5.0), abs=1e-6)
+
+
+def test_other_agvs_go_on_beside_a_canceled_one() -> None:
+    """Also when the AGV stands at the end of its path, which has short edges, and the
+    path of another one changes.
+    """
+    robot_servers = RobotServers()
+    robot_servers.order(0, order_of((0.0, 0.0), (3.0, 0.0), (3.7, 0.0), released=3))
+    robot_servers.order(1, order_of((0.0, 9.0), (2.0, 9.0), (6.0, 9.0), released=2))
+    robot_servers.fleet.begin(robot_servers.now)
+    robot_servers.go_on(5.6)
+    act(robot_servers, 0, ("c", "cancelOrder"))
+    for update, (x, y) in enumerate([(2.0, 5.0), (2.7, 5.0), (6.0, 5.0)], 1):
+        before = robot_servers.fleet._agvs[1].order
+        assert before is not None
+        base = before.nodes[before.released - 1]
+        robot_servers.order(
+            1,
+            order_of((base.x, base.y), (x, y), released=2, update=update, first=update),
+        )
+        assert robot_servers.go_on(1.0) is None
+        robot_servers.order(0, crossing("x", True, 4))
+
+    assert robot_servers.go_on(30.0) is None
+    robot_servers.look(last=True)
+    assert place(robot_servers, 0) == pytest.approx((3.7, 0.0), abs=1e-6)
+    assert place(robot_servers, 1) == pytest.approx((6.0, 5.0), abs=1e-6)
+    assert robot_servers.last[1]["errors"] == []
+    robot_servers.order(0, order_of((3.7, 0.0), (9.0, 0.0), released=2, name="new"))
+    assert robot_servers.go_on(30.0) is Ending.COMPLETED
+    robot_servers.look(last=True)
+    assert place(robot_servers, 0) == pytest.approx((9.0, 0.0), abs=1e-6)
+
+
+def test_instant_actions_that_are_not_offered_fail() -> None:
+    robot_servers = RobotServers(1)
+    act(robot_servers, 0, ("a", "startCharging"), ("b", "stateRequest"))
+    assert status(robot_servers) == {"a": "FAILED", "b": "FINISHED"}
+    (error,) = robot_servers.last[0]["errors"]
+    assert error["errorType"] == "instantActionError"
+    assert "found startCharging" in error["errorDescription"]
+    assert [r["referenceValue"] for r in error["errorReferences"]] == [
+        "instantActions",
+        "a",
+        "startCharging",
+    ]
+    act(robot_servers, 0, ("a", "startCharging"))
+    assert len(robot_servers.last[0]["errors"]) == 1, "delivered twice"
+    assert robot_servers.fleet.states(robot_servers.now) == []
+    act(robot_servers, 0, ("c", "stateRequest"))
+    assert status(robot_servers)["c"] == "FINISHED", "a state is sent at once"
+    for n in range(4):
+        act(robot_servers, 0, *((f"{n}-{k}", "no\U0001f600") for k in range(20)))
+    assert len(status(robot_servers)) == MAX_ACTIONS
+    topic = robot_servers.names[0].topic("instantActions")
+    for bad in (
+        b"\xff",
+        b"{}",
+        b'{"actions": 5}',
+        b'{"actions": [{"actionId": 5, "actionType": "x"}]}',
+        json.dumps({"actions": [{"actionId": "a", "actionType": "b"}] * 21}).encode(),
+    ):
+        robot_servers.fleet.receive(topic, bad)
+        robot_servers.look()
+        errors = robot_servers.last[0]["errors"]
+        assert errors[-1]["errorType"] == "validationError", bad
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_orders_and_cancels_at_any_time_are_driven_without_jumps(
+    data: st.DataObject,
+) -> None:
+    draw, robot_servers = data.draw, RobotServers(1)
+    turn, length = st.floats(-math.pi, math.pi), st.floats(0.51, 4.0)
+    at, before = (0.0, 0.0), (0.0, 0.0)
+    for number in range(5):
+        places = [at]
+        for _ in range(draw(st.integers(1, 4))):
+            angle, far = draw(turn), draw(length)
+            x, y = places[-1]
+            places.append((x + far * math.cos(angle), y + far * math.sin(angle)))
+        released = draw(st.integers(1, len(places)))
+        robot_servers.order(0, order_of(*places, released=released, name=f"{number}"))
+        assert robot_servers.fleet._agvs[0].errors == ()
+        if not number:
+            robot_servers.fleet.begin(robot_servers.now)
+
+        canceled, ending = draw(st.integers(0, 60)), None
+        for tick in range(200):
+            if tick == canceled:
+                act(robot_servers, 0, (f"c{number}", "cancelOrder"))
+            ending = robot_servers.go_on(0.1)
+            robot_servers.look(last=True)
+            assert math.dist(before, place(robot_servers)) <= 0.1 + 1e-9
+            before = place(robot_servers)
+            check_stops(robot_servers, places, released)
+            if ending is not None:
+                break
+
+        if ending is not None:
+            assert before == pytest.approx(places[-1], abs=1e-6)
+            break
+        assert status(robot_servers)[f"c{number}"] == "FINISHED"
+        assert not robot_servers.last[0]["driving"]
+        assert robot_servers.last[0]["nodeStates"] == []
+        node = int(robot_servers.last[0]["lastNodeId"][1:])
+        assert before == pytest.approx(places[node], abs=1e-6)
+        at = before
+
+
+def check_stops(
+    robot_servers: RobotServers, places: list[tuple[float, float]], released: int
+) -> None:
+    """The AGV has not left its base."""
+    state = robot_servers.last[0]
+    assert int(state["lastNodeId"][1:]) < released
+    assert robot_servers.fleet._agvs[0].fence._next == 0.0
+    left = len(state["nodeStates"])
+    assert left <= len(places) - 1 - int(state["lastNodeId"][1:])

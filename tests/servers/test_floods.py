@@ -163,10 +163,9 @@ def test_frames_that_announce_much_are_refused_before_they_come() -> None:
 # -- VDA 5050
 
 
-def test_orders_wait_in_a_short_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vda5050, "MAX_PAYLOAD", 100)
+def test_orders_wait_in_a_short_queue() -> None:
     lost: list[int] = []
-    inbox = vda5050.Inbox(lost.append)
+    inbox = vda5050.Inbox(lost.append, 100)
     inbox.put(b"x" * 101)
     for n in range(50):
         inbox.put(b"%d" % n)

@@ -303,6 +303,39 @@ def test_bad_orders_are_errors_and_never_the_end(broker: int) -> None:
         assert (last["nodeStates"], last["errors"]) == ([], [])
 
 
+def test_a_canceled_order_makes_way_for_another_one(broker: int) -> None:
+    """The AGV stops before the crossing, and drives away from there."""
+    with running(broker, "--agvs", "1", "--speed", "4") as (agvs, master):
+        topic = "uagv/v2/botyard/agv0/instantActions"
+
+        def act(name: str, kind: str) -> None:
+            row = {"actionId": name, "actionType": kind, "blockingType": "HARD"}
+            text = json.dumps({"actions": [row]})
+            master.client.publish(topic, text, qos=1).wait_for_publish(PATIENCE)
+            master.wait(lambda: name in status())
+
+        def status() -> dict[str, str]:
+            rows = master.last("agv0").get("actionStates", [])
+            return {row["actionId"]: row["actionStatus"] for row in rows}
+
+        act("c0", "cancelOrder")
+        act("p", "startPause")
+        assert status() == {"c0": "FAILED", "p": "FAILED"}
+        master.order("agv0", crossing("a", True, 4))
+        master.wait(lambda: master.last("agv0")["driving"])
+        act("c1", "cancelOrder")
+        master.wait(lambda: status()["c1"] == "FINISHED")
+        last = master.last("agv0")
+        assert (last["orderId"], last["nodeStates"]) == ("a", [])
+        x, y = last["agvPosition"]["x"], last["agvPosition"]["y"]
+        assert x in (pytest.approx(-2.0), pytest.approx(2.0), pytest.approx(6.0))
+        places = Node("t", 0, True, x, y), Node("u", 2, True, x, y + 3.0)
+        assert agvs.poll() is None, "the AGV waits for an order"
+        master.order("agv0", Order("b", 0, places, ("e",)))
+        assert agvs.wait(PATIENCE) == 0
+        master.wait(lambda: master.last("agv0")["lastNodeId"] == "u")
+
+
 class Slow:
     """An MQTT client whose broker reads nothing."""
 

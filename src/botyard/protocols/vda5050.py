@@ -1,9 +1,9 @@
-"""VDA 5050 (version 2), sans-I/O: orders of nodes and edges, and states.
+"""VDA 5050 (version 2), sans-I/O: orders of nodes and edges, instant actions and states.
 
 An order has a released base and an announced horizon. Input is JSON as bytes, and
 output is dictionaries. Source: VDA/VDMA recommendation "Interface for the communication
 between automated guided vehicles (AGV) and a master control", version 2.0, §6.6
-(orders), §6.10 (states), §6.14 (connection).
+(orders), §6.9 (instant actions), §6.10 (states), §6.14 (connection).
 """
 
 from __future__ import annotations
@@ -31,14 +31,18 @@ MAX_PLACE: Final = 100_000.0
 """Greatest coordinate of a node, m, and greatest direction, rad."""
 NOT_CARRIED_OUT: Final = "this AGV carries no actions out"
 """Result of an action whose node the AGV has reached."""
+CANCELED: Final = "the order was canceled"
+"""Result of the actions of a canceled order."""
+MAX_ACTIONS: Final = 20
+"""Limit of the instant actions in a message, and in a state."""
 DEFAULT_MAP: Final = "map"
 """Name of the map for AGVs without an order, and for nodes without a map."""
 
 
 class Action(NamedTuple):
-    """Action of a node or an edge.
+    """Action of a node or an edge, or an instant action.
 
-    AGVs list actions in their states, but do not execute them.
+    AGVs list the actions of nodes and edges in their states, but do not execute them.
 
     Attributes
     ----------
@@ -48,6 +52,24 @@ class Action(NamedTuple):
 
     id: str
     type: str
+
+
+class ActionState(NamedTuple):
+    """State of an instant action.
+
+    Attributes
+    ----------
+    action : Action
+        The action.
+    status : str
+        ``RUNNING``, ``FINISHED`` or ``FAILED``.
+    result : str
+        Description of the result.
+    """
+
+    action: Action
+    status: str
+    result: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +92,8 @@ class Node:
         Name of the map of x and y.
     actions : tuple of Action
         Actions on the edge that leads to it, and on the node.
+    deviation : float
+        Distance at which an AGV counts as on the node, m (``allowedDeviationXY``).
     """
 
     id: str
@@ -80,6 +104,7 @@ class Node:
     theta: float | None = None
     map: str = DEFAULT_MAP
     actions: tuple[Action, ...] = ()
+    deviation: float = 0.0
 
     @property
     def place(self) -> tuple[float, float, str]:
@@ -115,20 +140,23 @@ class Order:
 
 
 class OrderError(PeerError):
-    """Invalid order.
+    """Invalid order or instant action.
 
     Parameters
     ----------
     kind : str
-        VDA 5050 error type: ``validationError``, ``orderError`` or
-        ``orderUpdateError``.
+        VDA 5050 error type, such as ``validationError``, ``orderError`` or
+        ``noOrderToCancel``.
     text : str
         Expected and found values.
+    action : Action, optional
+        The instant action that the error refers to.
     """
 
-    def __init__(self, kind: str, text: str) -> None:
+    def __init__(self, kind: str, text: str, action: Action | None = None) -> None:
         super().__init__(text)
         self.kind = kind
+        self.action = action
 
 
 def _field(table: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
@@ -171,6 +199,10 @@ def _actions_of(row: Any, where: str) -> tuple[Action, ...]:
     """Return the actions of a node or an edge; a message without the field has none."""
     if not isinstance(row, dict) or row.get("actions") is None:
         return ()
+    return _listed_actions(row, where)
+
+
+def _listed_actions(row: Any, where: str) -> tuple[Action, ...]:
     rows = _field(row, "actions", list, where)
     return tuple(
         Action(
@@ -191,10 +223,20 @@ def _node_of(row: Any, where: str) -> Node:
         if place.get("theta") is not None
         else None
     )
+    deviation = (
+        _field(place, "allowedDeviationXY", (int, float), at)
+        if place.get("allowedDeviationXY") is not None
+        else 0.0
+    )
     # Comparisons are false for NaN, which Python's JSON accepts.
     if not all(abs(value) <= MAX_PLACE for value in (x, y, theta or 0.0)):
         raise OrderError(
             "validationError", f"{at}: expected numbers of at most {MAX_PLACE:g}"
+        )
+    if not deviation >= 0.0:
+        raise OrderError(
+            "validationError",
+            f"{at}.allowedDeviationXY: expected at least 0, found {deviation}",
         )
 
     return Node(
@@ -208,7 +250,34 @@ def _node_of(row: Any, where: str) -> Node:
         if place.get("mapId") is not None
         else DEFAULT_MAP,
         _actions_of(row, where),
+        float(deviation),
     )
+
+
+def _read_json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise OrderError("validationError", f"not valid JSON: {error}"[:200]) from None
+
+
+def parse_instant_actions(data: bytes) -> tuple[Action, ...]:
+    """Return the actions in a message of the topic ``instantActions``.
+
+    Raises
+    ------
+    OrderError
+        The message is invalid; the error names the field.
+    """
+    actions = _listed_actions(_read_json(data), "instantActions")
+    if len(actions) > MAX_ACTIONS:
+        raise OrderError(
+            "validationError",
+            f"instantActions.actions: expected at most {MAX_ACTIONS}, "
+            f"found {len(actions)}",
+        )
+
+    return actions
 
 
 def parse_order(data: bytes) -> Order:
@@ -219,11 +288,7 @@ def parse_order(data: bytes) -> Order:
     OrderError
         The message is invalid; the error names the field.
     """
-    try:
-        table = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise OrderError("validationError", f"not valid JSON: {error}"[:200]) from None
-
+    table = _read_json(data)
     rows, edges = (
         _field(table, "nodes", list, "order"),
         _field(table, "edges", list, "order"),
@@ -388,6 +453,17 @@ def _action(a: Action) -> dict[str, Any]:
     return {"actionId": a.id, "actionType": a.type, "blockingType": "NONE"}
 
 
+def _action_end(status: str, result: str = "") -> str:
+    """Return the end of an actionState, after its actionId and actionType."""
+    table = {"actionStatus": status} | ({"resultDescription": result} if result else {})
+    return f", {json.dumps(table)[1:]}"
+
+
+_WAITING: Final = _action_end("WAITING")
+_FAILED: Final = _action_end("FAILED", NOT_CARRIED_OUT)
+_CANCELED: Final = _action_end("FAILED", CANCELED)
+
+
 class OrderTexts:
     """Nodes, edges and actions of an order as JSON texts, written once for all states.
 
@@ -413,26 +489,29 @@ class OrderTexts:
             for e, (_, b) in zip(order.edges, pairs, strict=True)
         ]
         self._actions = [
-            (
-                k,
-                json.dumps(said | {"actionStatus": "WAITING"}),
-                json.dumps(
-                    said
-                    | {"actionStatus": "FAILED", "resultDescription": NOT_CARRIED_OUT}
-                ),
-            )
+            (k, json.dumps({"actionId": a.id, "actionType": a.type})[:-1])
             for k, n in enumerate(order.nodes)
-            for said in ({"actionId": a.id, "actionType": a.type} for a in n.actions)
+            for a in n.actions
         ]
+        self._executed, self._ahead = len(order.nodes), _WAITING
 
     def actions(self, passed: int) -> str:
         """Return the actions after `passed` nodes have been reached.
 
         Actions of these nodes have failed, and the others wait.
         """
+        passed = min(passed, self._executed)
         return ", ".join(
-            failed if k < passed else waits for k, waits, failed in self._actions
+            text + (_FAILED if k < passed else self._ahead) for k, text in self._actions
         )
+
+    def cancel(self, passed: int, count: int) -> None:
+        """Leave out the nodes after the first `count`, and let waiting actions fail.
+
+        Actions of the first `passed` nodes keep their result.
+        """
+        del self.nodes[count:], self.edges[count - 1 :]
+        self._executed, self._ahead = passed, _CANCELED
 
     @property
     def size(self) -> int:
@@ -440,7 +519,7 @@ class OrderTexts:
         return (
             sum(map(len, self.nodes))
             + sum(map(len, self.edges))
-            + sum(len(failed) for _, _, failed in self._actions)
+            + sum(len(text) + len(_FAILED) for _, text in self._actions)
         )
 
 
@@ -453,6 +532,7 @@ def state_text(
     pose: tuple[float, float, float],
     speed: float,
     errors: Sequence[OrderError] = (),
+    instant: Sequence[ActionState] = (),
 ) -> str:
     """Return a state message as JSON.
 
@@ -472,7 +552,9 @@ def state_text(
     speed : float
         Speed, m/s.
     errors : sequence of OrderError
-        Errors of orders.
+        Errors of orders and instant actions.
+    instant : sequence of ActionState
+        States of the instant actions.
     """
     nodes = order.nodes if order is not None else ()
     last = nodes[passed - 1] if nodes and passed else None
@@ -499,7 +581,10 @@ def state_text(
                 "errorType": e.kind,
                 "errorLevel": "WARNING",
                 "errorDescription": str(e),
-                "errorReferences": [],
+                "errorReferences": [
+                    {"referenceKey": key, "referenceValue": value}
+                    for key, value in _references(e)
+                ],
             }
             for e in errors
         ],
@@ -510,13 +595,35 @@ def state_text(
     edge_states = (
         ", ".join(texts.edges[max(passed - 1, 0) :]) if texts is not None else ""
     )
-    actions = texts.actions(passed) if texts is not None else ""
+    actions = ", ".join(
+        text
+        for text in (
+            texts.actions(passed) if texts is not None else "",
+            *(
+                json.dumps({"actionId": s.action.id, "actionType": s.action.type})[:-1]
+                + _action_end(s.status, s.result)
+                for s in instant
+            ),
+        )
+        if text
+    )
     # Texts of nodes and edges are joined as they are, because encoding them again for
     # each state would cost too much.
     return (
         f'{json.dumps(state)[:-1]}, "nodeStates": [{node_states}], "edgeStates": [{edge_states}], '
         f'"actionStates": [{actions}]}}'
     )
+
+
+def _references(error: OrderError) -> list[tuple[str, str]]:
+    """Return the key and the value of each reference of an error (§8.1)."""
+    if error.action is None:
+        return []
+    return [
+        ("topic", "instantActions"),
+        ("actionId", error.action.id),
+        ("actionType", error.action.type),
+    ]
 
 
 def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, Any]:
@@ -545,6 +652,8 @@ def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, 
 
 
 __all__ = [
+    "Action",
+    "ActionState",
     "Node",
     "Order",
     "OrderError",
@@ -552,6 +661,7 @@ __all__ = [
     "Vehicle5050",
     "merge",
     "order_message",
+    "parse_instant_actions",
     "parse_order",
     "state_text",
 ]

@@ -327,6 +327,11 @@ KEPT: Final = (
         "queued orders of an AGV",
         *3 * (vda5050.MAX_ORDERS * vda5050.MAX_PAYLOAD,),
     ),
+    Kept(
+        "VDA 5050",
+        "queued instant actions of an AGV",
+        *3 * (vda5050.MAX_ORDERS * vda5050.MAX_ACTIONS_PAYLOAD,),
+    ),
     Kept("VDA 5050", "the order of an AGV", *3 * (ORDER_BYTES,)),
     Kept(
         "VDA 5050",

@@ -1,8 +1,8 @@
 """AGVs of VDA 5050 over MQTT (`botyard.interfaces.vda5050`).
 
 Each AGV is a client of the broker, because a client has only one last will. The
-clients' threads put orders into inboxes. Another thread checks orders, one by one,
-while the event loop advances the AGVs.
+clients' threads put orders and instant actions into inboxes. Another thread checks
+them, one by one, while the event loop advances the AGVs.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ from botyard.traffic.task import Vehicle
 TICK_S: Final = 0.02
 """Wall time between two updates, s."""
 MAX_PAYLOAD: Final = 4_000_000
-"""Maximum length of a message, bytes; longer ones are dropped."""
+"""Maximum length of an order, bytes; longer ones are dropped."""
+MAX_ACTIONS_PAYLOAD: Final = 100_000
+"""Maximum length of a message of instant actions, bytes; longer ones are dropped."""
 MAX_ORDERS: Final = 4
-"""Length of an AGV's queue of messages.
+"""Length of each of an AGV's queues of messages.
 
 Further ones are dropped, and the AGV's state reports an error.
 """
@@ -50,10 +52,13 @@ class Inbox:
     ----------
     lost : callable
         Called in the event loop with the number of dropped messages.
+    limit : int
+        Maximum length of a message, bytes.
     """
 
-    def __init__(self, lost: Callable[[int], None]) -> None:
+    def __init__(self, lost: Callable[[int], None], limit: int) -> None:
         self._tell_lost = lost
+        self._limit = limit
         self._messages: deque[bytes] = deque()
         self._lost = 0
         self._lock = threading.Lock()
@@ -61,7 +66,7 @@ class Inbox:
     def put(self, payload: bytes) -> None:
         """Add a message, in the client's thread."""
         with self._lock:
-            if len(payload) > MAX_PAYLOAD or len(self._messages) >= MAX_ORDERS:
+            if len(payload) > self._limit or len(self._messages) >= MAX_ORDERS:
                 self._lost += 1
             else:
                 self._messages.append(bytes(payload))
@@ -95,22 +100,29 @@ class MqttFleet:
             vehicle,
             lambda text: self._throttled_log.log(logging.WARNING, "%s", text),
         )
+        orders = set(self.fleet.order_topics)
+        limits = {
+            topic: MAX_PAYLOAD if topic in orders else MAX_ACTIONS_PAYLOAD
+            for topic in self.fleet.topics
+        }
         self._inboxes = {
-            topic: Inbox(partial(self._lost, topic))
-            for topic in self.fleet.order_topics
+            topic: Inbox(partial(self._lost, topic, limit), limit)
+            for topic, limit in limits.items()
         }
         self._clients: dict[str, Any] = {}
         """MQTT clients by the topic of an AGV without its last level."""
-        self._numbers = {_agv_of(topic): i for i, topic in enumerate(self._inboxes)}
+        self._numbers = {
+            _agv_of(topic): i for i, topic in enumerate(self.fleet.order_topics)
+        }
         self._leaving: dict[int, Any] = {}
         """Last state of each AGV that the MQTT client may still hold."""
         self._connected: set[int] = set()
         self._arrived = asyncio.Event()
         """Set when orders may wait in the inboxes."""
 
-    def _lost(self, topic: str, count: int) -> None:
+    def _lost(self, topic: str, limit: int, count: int) -> None:
         text = (
-            f"dropped {count} messages: longer than {MAX_PAYLOAD} bytes, or "
+            f"dropped {count} messages: longer than {limit} bytes, or "
             f"{MAX_ORDERS} waited already"
         )
         self.fleet.refuse(topic, OrderError("orderError", text))
@@ -123,14 +135,14 @@ class MqttFleet:
         except ImportError:
             raise WorldError(lacking("VDA 5050", "vda5050")) from None
 
-        for i, (topic, will) in enumerate(
-            zip(self._inboxes, self.fleet.last_wills(), strict=True)
+        for (agv, i), will in zip(
+            self._numbers.items(), self.fleet.last_wills(), strict=True
         ):
             client = mqtt.Client(CallbackAPIVersion.VERSION2)
             # The broker publishes the last will if the connection is lost
             # (CONNECTIONBROKEN).
             client.will_set(*will)
-            self._listen(client, i, topic, handover)
+            self._listen(client, i, agv, handover)
             try:
                 client.connect(host, port, keepalive=30)
             except OSError as error:
@@ -138,11 +150,11 @@ class MqttFleet:
                     f"no MQTT broker at {host}:{port}: {error.strerror or error}"
                 ) from None
 
-            self._clients[_agv_of(topic)] = client
+            self._clients[agv] = client
             client.loop_start()
 
-    def _listen(self, client: Any, i: int, topic: str, handover: Handover) -> None:
-        inbox = self._inboxes[topic]
+    def _listen(self, client: Any, i: int, agv: str, handover: Handover) -> None:
+        inboxes = {t: box for t, box in self._inboxes.items() if _agv_of(t) == agv}
 
         def connected(
             _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any
@@ -156,12 +168,12 @@ class MqttFleet:
                 return
 
             # Subscribe at each connection, because a new session has no subscriptions.
-            client.subscribe(topic, qos=1)
+            client.subscribe([(topic, 1) for topic in inboxes])
             handover.soon(self._let_in, i)
 
         def received(_client: Any, _data: Any, message: Any) -> None:
-            # The broker is not trusted to deliver only the subscribed topic.
-            if message.topic == topic:
+            # The broker is not trusted to deliver only the subscribed topics.
+            if (inbox := inboxes.get(message.topic)) is not None:
                 inbox.put(message.payload)
                 handover.soon(self._arrived.set)
 
@@ -176,7 +188,7 @@ class MqttFleet:
     @property
     def _is_in(self) -> bool:
         """Whether the broker has accepted all AGVs."""
-        return len(self._connected) == len(self._inboxes)
+        return len(self._connected) == len(self._numbers)
 
     def _send(self, messages: Iterable[Message]) -> list[Any]:
         """Publish messages by the clients of their AGVs; return the delivery infos."""

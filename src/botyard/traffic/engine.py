@@ -101,6 +101,8 @@ class Traffic:
         self._answers: list[tuple[int, int]] = []
         self._pack: LastPack[k.World] = LastPack()
         self._asks = asks
+        self._left_out: dict[int, int] = {}
+        """Number of last points left out, by robot: see `withdraw`."""
         self._build(log)
         supervisor.on_start(task, rules, self._answers.append)
         # A compiled policy decides inside the kernel, so messages must take no time
@@ -399,6 +401,47 @@ class Traffic:
 
         self._allow(robot, -1)
 
+    def withdraw(self, robot: int) -> int:
+        """Withdraw the permissions that a robot does not need any more to stop.
+
+        The robot comes to rest before the first sector border at which it can, or at
+        the end of its path, but does not finish: a new path (`resume`) may continue
+        there.
+
+        Parameters
+        ----------
+        robot : int
+            Robot that does not ask, and has not finished.
+
+        Returns
+        -------
+        int
+            Last permitted sector.
+        """
+        w, v = self._w, self.task.vehicles[robot]
+        places, speeds = np.zeros(len(self.task)), np.zeros(len(self.task))
+        k.places(w, self.now, places, speeds)
+        rest = places[robot] + speeds[robot] ** 2 / (2.0 * v.deceleration)
+        stops = np.append(v.ends[:-1] - v.radius, v.ends[-1])
+        # The limit at which it brakes already, and the rounding of a position of rest,
+        # are not passed.
+        sector = min(
+            int(np.searchsorted(stops, rest - k.PLACE_TOLERANCE)),
+            int(w.i[robot, k.ALLOWED]),
+        )
+        w.i[robot, k.ALLOWED] = sector
+        packed = self._pack(w)
+        if sector == len(v.ends) - 1 and robot not in self._left_out:
+            # Without the point at its end, and those behind, the path has no end.
+            ahead = w.points[w.i[robot, k.POINT] : w.i[robot, k.LAST], 1]
+            end = int(np.argmax(ahead.astype(np.int64) & 3 == k.FINISH))
+            self._left_out[robot] = len(ahead) - end
+            w.i[robot, k.LAST] -= self._left_out[robot]
+            k.begin(packed)
+
+        k.allow(packed, robot, 0, self.now)
+        return sector
+
     def is_done(self, robot: int) -> bool:
         """Whether a robot has finished."""
         return bool(self._w.i[robot, k.DONE])
@@ -419,7 +462,13 @@ class Traffic:
         before._flush()
         old, w = before._w, self._w
         last, asked = w.i[:, k.LAST].copy(), w.i[robot, k.ASKED]
-        first, old_first = np.append(0, last[:-1]), np.append(0, old.i[:-1, k.LAST])
+        old_last = old.i[:, k.LAST].copy()
+        for other, count in before._left_out.items():
+            old_last[other] += count
+        first, old_first = np.append(0, last[:-1]), np.append(0, old_last[:-1])
+        self._left_out = {r: n for r, n in before._left_out.items() if r != robot}
+        for other, count in self._left_out.items():
+            last[other] -= count
         w.f[:], w.i[:], w.c[:], w.d[:] = old.f, old.i, old.c, old.d
         w.i[:, k.LAST] = last
         # A longer path shifts the points of all robots behind it in the table.

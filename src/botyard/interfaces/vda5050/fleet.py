@@ -2,8 +2,10 @@
 
 The master control sends orders, and extends their base (the released nodes). Sans-I/O:
 messages are passed to `Fleet.receive`, messages to publish are returned, and time is an
-argument, s of wall time. `Fleet.receive` consists of `Fleet.study`, which takes up to
-seconds for large orders and may run in another thread, and `Fleet.take`.
+argument, s of wall time. A canceled order ends at the next node at which the AGV can
+stop, and a new order continues from there. `Fleet.receive` consists of `Fleet.study`,
+which takes up to seconds for large orders and may run in another thread, and
+`Fleet.take`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 import logging
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -26,14 +28,21 @@ from botyard.interfaces.vda5050.routes import (
     listed_conflicts,
     route_of,
 )
+from botyard.names import shown
 from botyard.numerics.elementary import atan2
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.protocols.vda5050 import (
+    MAX_ACTIONS,
+    MAX_NODES,
+    Action,
+    ActionState,
+    Node,
     Order,
     OrderError,
     OrderTexts,
     Vehicle5050,
     merge,
+    parse_instant_actions,
     parse_order,
     state_text,
 )
@@ -59,6 +68,11 @@ Each AGV has an equal share. The final states are exempt.
 """
 MAX_ERRORS: Final = 10
 """Limit of the older errors that a state lists in addition to the newest one."""
+
+_AT_REST: Final = 1e-6
+"""Greatest speed of an AGV that stands, m/s."""
+NODE_DISTANCE: Final = 0.05
+"""Distance at which an AGV counts as on a node that allows no deviation, m."""
 
 log = logging.getLogger("botyard.traffic")
 
@@ -94,8 +108,15 @@ class Change:
         Index of the AGV.
     error : OrderError or None
         Reason why the message is refused.
-    order, route, texts
-        The new order, its route and its texts.
+    order, texts
+        The new order and its texts.
+    course, route
+        All nodes that the AGV drives, also of canceled orders, as one order; the route
+        over them.
+    first : int
+        Index in the course of the first node of the order.
+    actions : tuple of Action
+        Instant actions.
     pairs : dict of (int, int) to (m, 2) arrays
         Conflicts of the new route with the routes of the other AGVs. The key holds the
         two AGVs, the lower first.
@@ -106,8 +127,11 @@ class Change:
     agv: int
     error: OrderError | None = None
     order: Order | None = None
+    course: Order | None = None
+    first: int = 0
     route: Route | None = None
     texts: OrderTexts | None = None
+    actions: tuple[Action, ...] = ()
     pairs: dict[tuple[int, int], I8] | None = None
     traffic: Traffic | None = None
 
@@ -118,6 +142,13 @@ class _Agv:
     def __init__(self, name: Vehicle5050, state_rate: float) -> None:
         self.name = name
         self.order: Order | None = None
+        self.course: Order | None = None
+        self.first = 0
+        self.is_canceled = False
+        """Whether its order is canceled, and there is no new one."""
+        self.cancels: Action | None = None
+        """The cancelOrder for which it stops."""
+        self.instant: tuple[ActionState, ...] = ()
         self.route: Route | None = None
         self.texts: OrderTexts | None = None
         self.errors: tuple[OrderError, ...] = ()
@@ -127,6 +158,16 @@ class _Agv:
         self.state_bytes = TokenBucket(state_rate, state_rate, 0.0)
         self.permitted = 0
         self.fence = ErrorBarrier(log, f"AGV {name.serial}")
+
+    def note(self, action: Action, status: str, result: str = "") -> None:
+        """Set the state of an instant action; the oldest ones are forgotten."""
+        states = {s.action.id: s for s in self.instant}
+        states[action.id] = ActionState(action, status, result)
+        # The running cancelOrder is kept, and MAX_ACTIONS of the others.
+        left_out = [s.action.id for s in states.values() if s.status != "RUNNING"]
+        for name in left_out[:-MAX_ACTIONS]:
+            del states[name]
+        self.instant = tuple(states.values())
 
     def number(self) -> int:
         """Return the header id of the next message."""
@@ -166,7 +207,11 @@ class Fleet:
         warn: Callable[[str], None] = log.warning,
     ) -> None:
         self._agvs = [_Agv(n, STATE_RATE / len(names)) for n in names]
-        self._index = {a.name.topic("order"): i for i, a in enumerate(self._agvs)}
+        self._index = {
+            a.name.topic(topic): i
+            for topic in ("instantActions", "order")
+            for i, a in enumerate(self._agvs)
+        }
         self._vehicle = vehicle
         self._warn = warn
         self._pairs: dict[tuple[int, int], I8] = {}
@@ -177,7 +222,12 @@ class Fleet:
 
     @property
     def order_topics(self) -> list[str]:
-        """Topics to subscribe to, one for each AGV."""
+        """Topics of orders, one for each AGV."""
+        return [agv.name.topic("order") for agv in self._agvs]
+
+    @property
+    def topics(self) -> list[str]:
+        """Topics to subscribe to; instant actions come first."""
         return list(self._index)
 
     def last_wills(self) -> list[Message]:
@@ -209,15 +259,23 @@ class Fleet:
         return (
             None
             if i is None
-            else self._agvs[i].fence.call(self._study, i, payload, otherwise=None)
+            else self._agvs[i].fence.call(
+                self._study, i, topic, payload, otherwise=None
+            )
         )
 
-    def _study(self, i: int, data: bytes) -> Change | None:
+    def _study(self, i: int, topic: str, data: bytes) -> Change | None:
         agv = self._agvs[i]
         try:
+            if topic == agv.name.topic("instantActions"):
+                return Change(agv=i, actions=parse_instant_actions(data))
             order = parse_order(data)
             kind = "orderError"
-            if agv.order is not None:
+            if agv.order is not None and agv.is_canceled:
+                if (order.id, order.update) != (agv.order.id, agv.order.update):
+                    return self._change_after_cancel(i, order)
+                order = agv.order
+            elif agv.order is not None:
                 order, kind = merge(agv.order, order), "orderUpdateError"
             # `merge` returns the same object for a repeated order (QoS 1 delivers at
             # least once).
@@ -227,8 +285,35 @@ class Fleet:
         except OrderError as error:
             return Change(agv=i, error=error)
 
-    def _change(self, i: int, order: Order, kind: str) -> Change:
+    def _change_after_cancel(self, i: int, order: Order) -> Change:
+        """Return the change to the first order after a canceled one (§6.6.3.1)."""
+        agv = self._agvs[i]
+        assert agv.order is not None
+        assert agv.course is not None
+        if order.id == agv.order.id:
+            raise OrderError(
+                "orderUpdateError",
+                f"order {shown(order.id)} was canceled, so it takes no update",
+            )
+
+        _check_start(agv.course.nodes[-1], order)
+        if len(order.nodes) < 2:
+            raise OrderError(
+                "orderError", "expected an order of at least two nodes, found one"
+            )
+
+        return self._change(i, order, "orderError", len(agv.course.nodes) - 1)
+
+    def _change(
+        self, i: int, order: Order, kind: str, first: int | None = None
+    ) -> Change:
         """Return the change to a new order.
+
+        Parameters
+        ----------
+        first : int, optional
+            Index in the AGV's course of the first node of the order, if it is another
+            one than now.
 
         Raises
         ------
@@ -236,6 +321,21 @@ class Fleet:
             The AGV cannot drive the order.
         """
         agv = self._agvs[i]
+        first = agv.first if first is None else first
+        course = order
+        if agv.course is not None:
+            course = replace(
+                order,
+                nodes=agv.course.nodes[: first + 1] + order.nodes[1:],
+                edges=agv.course.edges[:first] + order.edges,
+            )
+        if len(course.nodes) > MAX_NODES:
+            raise OrderError(
+                kind,
+                f"expected at most {MAX_NODES} nodes including canceled orders, "
+                f"found {len(course.nodes)}",
+            )
+
         texts = OrderTexts(order)
         if texts.size > MAX_STATE:
             raise OrderError(
@@ -244,11 +344,14 @@ class Fleet:
                 f"characters in a state, found {texts.size}",
             )
 
-        same = common_nodes(agv.order, order)
+        new = Change(agv=i, order=order, course=course, first=first, texts=texts)
+        same = common_nodes(agv.course, course)
         # Only the base grew: the path and its conflicts are the same.
-        if agv.order is not None and same == len(order.nodes) == len(agv.order.nodes):
-            return Change(agv=i, order=order, route=agv.route, texts=texts)
-        route = route_of(order, self._vehicle, kind)
+        if agv.course is not None and same == len(course.nodes) == len(
+            agv.course.nodes
+        ):
+            return replace(new, route=agv.route)
+        route = route_of(course, self._vehicle, kind)
         kept = max(
             same - 1,
             0,
@@ -261,11 +364,11 @@ class Fleet:
         pairs: dict[tuple[int, int], I8] = {}
         for j, other in enumerate(self._agvs):
             if j != i and other.route is not None:
-                new = route.conflicts(other.route, limit, kept)
+                found = route.conflicts(other.route, limit, kept)
                 key, column = ((i, j), 0) if i < j else ((j, i), 1)
                 old = self._pairs.get(key, np.zeros((0, 2), np.int64))
                 pairs[key] = np.concatenate(
-                    [old[old[:, column] < kept], new if i < j else new[:, ::-1]]
+                    [old[old[:, column] < kept], found if i < j else found[:, ::-1]]
                 )
 
         every = self._pairs | pairs
@@ -283,9 +386,7 @@ class Fleet:
             ]
             traffic = self._made(routes, every)
 
-        return Change(
-            agv=i, order=order, route=route, texts=texts, pairs=pairs, traffic=traffic
-        )
+        return replace(new, route=route, pairs=pairs, traffic=traffic)
 
     def _made(
         self, routes: Sequence[Route | None], pairs: dict[tuple[int, int], I8]
@@ -303,6 +404,15 @@ class Fleet:
     def _take(self, change: Change) -> None:
         i, agv = change.agv, self._agvs[change.agv]
         error = change.error
+        for action in change.actions:
+            self._act(i, action)
+        if error is None and change.order is None:
+            return
+        if error is None and agv.cancels is not None:
+            error = OrderError(
+                "orderError", "the AGV has not stopped yet after cancelOrder"
+            )
+            change = replace(change, traffic=None)
         if change.traffic is not None and self._traffic is not None:
             # The AGV may have arrived while `study` ran in its thread.
             if self._traffic.is_done(i):
@@ -318,14 +428,68 @@ class Fleet:
             self._refuse(agv, error)
             return
 
-        agv.order, agv.route, agv.texts, agv.errors = (
-            change.order,
-            change.route,
-            change.texts,
-            (),
-        )
+        agv.order, agv.course, agv.first = change.order, change.course, change.first
+        agv.route, agv.texts, agv.errors = change.route, change.texts, ()
+        # States of instant actions are kept until a new order comes (§6.10.6).
+        if agv.is_canceled:
+            agv.is_canceled, agv.instant = False, ()
         self._pairs |= change.pairs or {}
         self._permit(i)
+
+    def _act(self, i: int, action: Action) -> None:
+        """Execute an instant action (§6.8.1, §6.9)."""
+        agv = self._agvs[i]
+        # QoS 1 delivers at least once.
+        if any(s.action.id == action.id for s in agv.instant):
+            return
+        if action.type == "cancelOrder":
+            self._cancel(i, action)
+        # A changed actionState makes the AGV send its state.
+        elif action.type == "stateRequest":
+            agv.note(action, "FINISHED")
+        else:
+            self._fail(
+                agv,
+                OrderError(
+                    "instantActionError",
+                    f"this AGV offers cancelOrder and stateRequest, found "
+                    f"{shown(action.type)}",
+                    action,
+                ),
+            )
+
+    def _fail(self, agv: _Agv, error: OrderError) -> None:
+        """Report an instant action that failed."""
+        assert error.action is not None
+        agv.note(error.action, "FAILED", str(error))
+        self._refuse(agv, error)
+
+    def _cancel(self, i: int, action: Action) -> None:
+        """Cancel the order of an AGV (§6.6.3)."""
+        agv = self._agvs[i]
+        is_done = self._traffic is not None and self._traffic.is_done(i)
+        if agv.order is None or agv.course is None or agv.is_canceled or is_done:
+            text = "the AGV has no order, or it is canceled or at its end"
+            self._fail(agv, OrderError("noOrderToCancel", text, action))
+            return
+
+        assert agv.texts is not None
+        last = 0 if self._traffic is None else self._traffic.withdraw(i)
+        agv.permitted = min(agv.permitted, last)
+        left = last - agv.first
+        # The rest of the order ends at the node where the AGV stops.
+        agv.order, agv.course = _start_of(agv.order, left), _start_of(agv.course, last)
+        agv.texts.cancel(_reached(agv, self._place(i)), left + 1)
+        agv.is_canceled, agv.cancels = True, action
+        agv.note(action, "RUNNING")
+
+    def _place(self, i: int) -> float:
+        """Return how far an AGV is along its path, m."""
+        if self._traffic is None:
+            return 0.0
+        places, speeds = np.zeros(len(self._agvs)), np.zeros(len(self._agvs))
+        k.places(self._traffic.world, self._traffic.now, places, speeds)
+        return float(places[i])
 
     def refuse(self, topic: str, error: OrderError) -> None:
         """Add an error to the state of the AGV of a topic."""
@@ -341,7 +505,7 @@ class Fleet:
         # Before the run the base is only counted.
         if self._traffic is None or agv.order is None:
             return
-        for _ in range(agv.permitted, agv.order.released - 1):
+        for _ in range(agv.permitted, agv.first + agv.order.released - 1):
             agv.permitted += 1
             self._traffic.permit(i)
 
@@ -350,7 +514,7 @@ class Fleet:
     @property
     def has_orders(self) -> bool:
         """Whether each AGV has an order."""
-        return all(a.order is not None for a in self._agvs)
+        return all(a.order is not None and not a.is_canceled for a in self._agvs)
 
     @property
     def has_begun(self) -> bool:
@@ -424,6 +588,9 @@ class Fleet:
         for i, (agv, place, speed) in enumerate(
             zip(self._agvs, places.tolist(), speeds.tolist(), strict=True)
         ):
+            if agv.cancels is not None and speed <= _AT_REST:
+                agv.note(agv.cancels, "FINISHED")
+                agv.cancels = None
             if not last and (i in busy or agv.state_bytes.wait(now)):
                 continue
             found += agv.fence.call(
@@ -435,15 +602,10 @@ class Fleet:
     def _state(
         self, agv: _Agv, place: float, speed: float, last: bool, now: float
     ) -> tuple[Message, ...]:
-        passed = (
-            0
-            if agv.route is None
-            # The tolerance, in m, counts a node as passed when a robot rests on it.
-            else int(np.searchsorted(agv.route.path.along, place + 1e-6, side="right"))
-        )
+        passed = _reached(agv, place)
         # A state is sent at once when one of these changes. The position is not among
         # them, because it changes all the time.
-        what = (passed, speed > 1e-6, agv.order, agv.errors, last)
+        what = (passed, speed > _AT_REST, agv.order, agv.errors, agv.instant, last)
         if what == agv.last_state and now < agv.last_sent + STATE_PERIOD_S:
             return ()
         agv.last_state, agv.last_sent = what, now
@@ -456,9 +618,47 @@ class Fleet:
             _pose(agv, place),
             speed,
             agv.errors,
+            agv.instant,
         )
         agv.state_bytes.spend(now, len(text))
         return (Message(agv.name.topic("state"), text),)
+
+
+def _reached(agv: _Agv, place: float) -> int:
+    """Return how many nodes of its order an AGV has reached.
+
+    `place` is its distance along its path, m.
+    """
+    if agv.route is None:
+        return 0
+    # The tolerance, in m, counts a node as passed when a robot rests on it.
+    passed = np.searchsorted(agv.route.path.along, place + 1e-6, side="right")
+    return int(passed) - agv.first
+
+
+def _start_of(order: Order, last: int) -> Order:
+    """Return an order up to a node."""
+    return replace(order, nodes=order.nodes[: last + 1], edges=order.edges[:last])
+
+
+def _check_start(here: Node, order: Order) -> None:
+    """Check that an AGV on a node stands on the first node of an order (§6.6.1).
+
+    Raises
+    ------
+    OrderError
+        It does not.
+    """
+    first = order.nodes[0]
+    limit = max(first.deviation, NODE_DISTANCE)
+    distance = math.dist((here.x, here.y), (first.x, first.y))
+    if distance > limit or first.map != here.map:
+        raise OrderError(
+            "orderError",
+            f"order.nodes[0]: expected a node at most {limit:g} m from the AGV at "
+            f"({here.x:g}, {here.y:g}) on map {shown(here.map)}, found "
+            f"({first.x:g}, {first.y:g}) on map {shown(first.map)}",
+        )
 
 
 def _pose(agv: _Agv, place: float) -> tuple[float, float, float]:
