@@ -790,6 +790,39 @@ def test_ros_and_the_page_show_the_button_and_the_motors() -> None:
     asyncio.run(main())
 
 
+def test_ros_shows_the_button_in_a_paused_world() -> None:
+    """Latched topics that change are published at once: no step follows that would."""
+
+    async def main() -> None:
+        world = World("ros2")
+        hub = world.parts.hub
+        graph = RosGraph(hub, world.parts.control, world.parts.maps.cells, types())
+        transport = Recorder("cdr")
+        graph.add(transport)
+        motors, moves = transport["/ann/motors_state"], transport["/ann/odom"]
+        motors.is_wanted = moves.is_wanted = True
+        hub.step_once()
+        hub.pause()
+        sent = len(moves.sent)
+        for pressed in (True, False):
+            world.ann.press_estop(pressed)
+            hub.settle()
+        assert [m.message.data for m in motors.sent] == [True, False]
+        world.ann.command.enable()
+        hub.settle()
+        hub.settle()
+        assert [m.message.data for m in motors.sent] == [True, False, True]
+        assert all(type(m.message.data) is bool for m in motors.sent)
+        assert len(moves.sent) == sent, "other topics follow steps"
+        graph.close()
+        for close in world.closing:
+            close()
+        hub.background.close()
+        world.parts.close()
+
+    asyncio.run(main())
+
+
 def test_who_waits_for_a_stopped_robot_is_in_no_deadlock() -> None:
     run = RobotTraffic(generate("corridor", 2), find_supervisor("bankers"))
     for driver in run.drivers:

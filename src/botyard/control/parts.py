@@ -151,6 +151,14 @@ class RunLoop(Clock, Protocol):
         """
         ...
 
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` after each step, and when the state changes while paused."""
+        ...
+
+    def unwatch(self, changed: Callable[[], None]) -> None:
+        """Unregister a callback of `watch`."""
+        ...
+
     def attach(self, listener: Listener) -> None:
         """Register a listener of steps."""
         ...

@@ -146,6 +146,8 @@ class RosGraph:
         self._drivers = ErrorBarrier(log, "a command by ROS")
         self._measuring = ErrorBarrier(log, "sensors for ROS")
         self._stale = True
+        self._seen = (self._sim.snapshot, self._sim.feed.revision)
+        """Snapshot, and revision of the world, after the last publication."""
         self._steady: list[Offer] = []
         """Topics with subscribers that are due in every step."""
         self._periodic: list[Offer] = []
@@ -161,11 +163,13 @@ class RosGraph:
             offer.topic.publish = partial(self._publish_now, offer)
         logging.getLogger("botyard").addHandler(self._world_offers.lines)
         hub.attach(self)
+        hub.watch(self._publish_changes)
         self._unfollow = hub.follow(self._follow, Subject.BODIES)
 
     def close(self) -> None:
         """Withdraw all offers, and detach from the simulator."""
         self._hub.detach(self)
+        self._hub.unwatch(self._publish_changes)
         self._unfollow()
         logging.getLogger("botyard").removeHandler(self._world_offers.lines)
         for transport in tuple(self._transports):
@@ -350,11 +354,33 @@ class RosGraph:
         if offer.wanted:
             offer.fence.run(self._publish, offer, self.stamp())
 
+    def _publish_changes(self) -> None:
+        """While paused, publish the latched topics that have changed.
+
+        No step follows that would publish them.
+        """
+        if not self._transports or not self._hub.is_paused or not self._is_new():
+            return
+        self._context.data.forget()
+        if self._stale:
+            self._activate()
+        stamp = self.stamp()
+        for offer in (*self._steady, *self._periodic):
+            if offer.topic.version is not None:
+                offer.fence.run(self._publish, offer, stamp)
+
+    def _is_new(self) -> bool:
+        """Return whether the world has changed since the last call."""
+        snapshot, revision = self._seen
+        self._seen = (self._sim.snapshot, self._sim.feed.revision)
+        return self._seen[0] is not snapshot or self._seen[1] != revision
+
     def on_snapshot(self, now: float) -> None:
         """Publish the topics that are due and have subscribers, after a step."""
         if not self._transports:
             return
         self._sync()
+        self._is_new()
         self._context.data.forget()
         stamp, time_us = self.stamp(), self._sim.snapshot.time_us
         if self._world_offers.steps is not None:

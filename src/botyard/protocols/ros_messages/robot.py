@@ -501,8 +501,8 @@ class RobotTopics:
         It is read in every step, so it does not use `RobotPort.state`, which gathers
         everything.
         """
-        on: bool = self.data.of(self.port.fleet, "motors", self.port.name)
-        return on
+        # The column holds integers, but JSON clients expect true or false.
+        return bool(self.data.of(self.port.fleet, "motors", self.port.name))
 
     def _motors_state(self, stamp: Stamp) -> Any:
         return self._m.value("Bool", self._motors_on())
