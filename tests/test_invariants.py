@@ -399,6 +399,21 @@ def test_after_its_release_the_motors_stay_off_until_they_are_enabled(
 
 
 @by_each_source
+def test_a_button_that_is_pressed_for_less_than_a_step_stops_the_robot(
+    world: World,
+) -> None:
+    moves(world)
+    world.enables = False
+    if world.ann.name in world.sim.programs:
+        world.ann.set_controller(lambda robot: robot.command(v=SPEED))
+    world.ann.press_estop()
+    world.ann.press_estop(False)
+    stands(world)
+    world.ann.command.enable()
+    moves(world)
+
+
+@by_each_source
 def test_an_empty_battery_keeps_the_motors_off(world: World) -> None:
     moves(world)
     world.ann.electrics.battery.charge = 19.9

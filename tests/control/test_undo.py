@@ -22,9 +22,11 @@ from botyard.control import (
     Caller,
     ClearMap,
     CloneRobots,
+    EnableMotors,
     Level,
     LoadMap,
     Place,
+    PressEmergencyStop,
     Redo,
     Remove,
     Reset,
@@ -277,6 +279,29 @@ def test_a_robot_comes_back_with_what_it_had_and_steps_before_still_hold() -> No
         assert desk.there()["ann"][:2] == (3.0, 3.0), (
             "the step before the removal holds for the robot that came back"
         )
+
+    run(test)
+
+
+def test_a_stopped_robot_stays_stopped_when_its_removal_is_undone() -> None:
+    async def test(desk: RequestHandler) -> None:
+        for name in ("ann", "bob"):
+            desk.sim.robots[name].set_controller("wander")
+        await desk.do(PressEmergencyStop(robots=("ann",), on=True))
+        await desk.do(EnableMotors(robots=("bob",), on=False))
+        for _ in range(20):
+            desk.parts.hub.step_once()
+        await desk.do(Remove(names=("ann", "bob")))
+        await desk.undo()
+        there = {name: desk.sim.robots[name].truth for name in ("ann", "bob")}
+        for _ in range(40):
+            desk.parts.hub.step_once()
+        assert {n: desk.sim.robots[n].truth for n in there} == there
+        assert desk.sim.robots["ann"].motors_inhibited
+        await desk.do(EnableMotors(robots=("bob",), on=True))
+        for _ in range(40):
+            desk.parts.hub.step_once()
+        assert desk.sim.robots["bob"].truth != there["bob"]
 
     run(test)
 

@@ -391,6 +391,8 @@ class _Kept:
     program: Program | None
     is_served: bool
     is_ghost: bool
+    is_stopped: bool
+    is_kept_off: bool
     spawned: str | None
     port: int
     placements: int
@@ -433,6 +435,8 @@ class Removed:
                 program=sim.programs.get(name),
                 is_served=sim.is_served(name),
                 is_ghost=robot is not None and robot.is_ghost,
+                is_stopped=robot is not None and robot.electrics.estop_pressed,
+                is_kept_off=robot is not None and robot.is_kept_off,
                 spawned=control.spawned.get(name),
                 port=0 if control.grounds is None else control.grounds.port_of(name),
                 placements=sim.placements(name),
@@ -552,6 +556,11 @@ class Removed:
                 employ(robot, kept.program)
             if kept.is_ghost:
                 robot.ghost(True, caller.source)
+            # A robot that was stopped must not drive off when its removal is undone.
+            if kept.is_stopped:
+                robot.press_estop(True, caller.source)
+            if kept.is_kept_off:
+                robot.port(caller.source).enable_motors(False)
             if kept.spawned is not None:
                 control.spawned[name] = kept.spawned
 

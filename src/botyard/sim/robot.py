@@ -432,6 +432,10 @@ class BaseRobot(Member):
         until they are enabled (`command.enable`).
         """
         self._is_left_off = False
+        # The engine looks at the button in each step, so it misses a shorter press.
+        if not pressed and self.electrics.estop_pressed and not self.is_kept_off:
+            for command in (cmd.EnableMotors(False), cmd.EmergencyStop()):
+                self._sim.submit(self.name, command, source)
         with acting(source):
             self.electrics.estop_pressed = pressed
 
