@@ -187,7 +187,9 @@ def test_what_is_kept_is_saved_when_a_robot_stalls(
     with served(world()) as simulator, page(browser, simulator.url) as one:
         dialog = one.tab.get_by_role("dialog", name="Record the run")
         one.button("Choose what is recorded").click()
-        box = dialog.get_by_role("checkbox", name="Also save them two seconds after a robot stalls")
+        box = dialog.get_by_role(
+            "checkbox", name="Also save them two seconds after a robot stalls"
+        )
         expect(box).to_be_disabled()
         dialog.get_by_role("radio", name="Keep the last").check()
         box.check()
