@@ -9,7 +9,7 @@ import io
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,8 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from botyard.codec.messages import (
+    VERSION,
+    Channel,
+    DamagedMessage,
+    NotDataError,
+    write_message,
+)
 from botyard.geometry import Pose
-from botyard.processes.child_process import Channel, DamagedMessage, write_message
 from tests.waiting import PATIENCE
 
 
@@ -36,7 +42,7 @@ TYPES = {"body": Body, "text": str, "end": None}
 
 def message(kind: str, body: object) -> bytes:
     file = io.BytesIO()
-    write_message(file, kind, body)
+    write_message(file, kind, body, TYPES[kind])
     return file.getvalue()
 
 
@@ -52,7 +58,7 @@ def test_descriptions_and_arrays_come_back_as_they_were() -> None:
     walls = np.arange(12.0).reshape(3, 4)
     sent = Body("größe", walls.T, Pose(1.0, float("inf"), 0.25), b"\0\xff")
     (kind, body), (second, text), last = received(
-        message("body", sent) + message("text", Path("a")) + message("end", None)
+        message("body", sent) + message("text", "a") + message("end", None)
     )
     assert (kind, second, text, last) == ("body", "text", "a", ("end", None))
     assert isinstance(body, Body)
@@ -75,25 +81,33 @@ def test_a_message_that_is_cut_short_is_said_to_be_so() -> None:
             received(whole[:n])
 
 
-def head(kind: object, shapes: object, body: bytes) -> bytes:
-    data = msgspec.msgpack.encode((kind, shapes, msgspec.Raw(body)))
-    return len(data).to_bytes(8, "little") + data
+def head(
+    kind: object, shapes: Any, body: bytes, numbers: str = "<f8", version: int = VERSION
+) -> bytes:
+    arrays = [[numbers, s] for s in shapes] if isinstance(shapes, list) else shapes
+    data = msgspec.msgpack.encode((version, kind, arrays, msgspec.Raw(body)))
+    return len(data).to_bytes(4, "little") + data
 
 
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\xff" * 8, "too large"),
-        ((2**20 + 1).to_bytes(8, "little"), "too large"),
-        (head("body", [[2**62, 2**62]], b"\xc0"), "too large"),
+        (b"\xff" * 8, "at most 1048576 bytes"),
+        ((2**20 - 3).to_bytes(4, "little"), "too large"),
+        (head("body", [[2**47, 2**47]], b"\xc0"), "too large"),
         (head("body", [[2**17 + 1]], b"\xc0"), "too large"),
-        (head("body", [[-1]], b"\xc0"), "an array of negative size"),
+        (head("body", [[-1]], b"\xc0"), "expected an array of numbers"),
+        (head("body", [[0]], b"\xc0", "|O"), "expected an array of numbers"),
+        (head("body", [], b"\xc0", version=VERSION + 1), "another version"),
         (head("other", [], b"\xc0"), "unknown kind"),
         (head("text", [], b"\x05"), "Expected `str`"),
-        (head("body", [], msgspec.msgpack.encode({"name": "a", "walls": 3})), "index"),
+        (
+            head("body", [], msgspec.msgpack.encode({"name": "a", "walls": 3})),
+            "expected one of 0 arrays, found 3",
+        ),
         (
             head("body", [], msgspec.msgpack.encode({"name": "a", "walls": "x"})),
-            "indices",
+            "Expected `int",
         ),
         (head(5, [], b"\xc0"), "Expected"),
         (head("body", "x", b"\xc0"), "Expected"),
@@ -115,8 +129,8 @@ def test_bytes_of_any_kind_raise_nothing_else(noise: bytes, at: int) -> None:
 
 
 def test_what_is_no_description_cannot_be_sent() -> None:
-    with pytest.raises(NotImplementedError, match="function cannot be sent"):
-        message("body", test_what_is_no_description_cannot_be_sent)
+    with pytest.raises(NotDataError, match="function is not data"):
+        message("body", Body("a", test_what_is_no_description_cannot_be_sent))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("closes", [False, True])

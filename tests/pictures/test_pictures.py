@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+from botyard.codec.messages import Channel, write_message
 from botyard.errors import ArgumentError, WorldError
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
@@ -29,7 +30,6 @@ from botyard.pictures.canvas import (
 )
 from botyard.pictures.map import draw_map
 from botyard.pictures.palette import theme
-from botyard.processes.child_process import Channel, write_message
 from botyard.sim.simulation import Simulation
 
 BOX = (0.0, 0.0, 10.0, 6.0)
@@ -246,7 +246,7 @@ def test_a_moment_is_drawn_elsewhere_as_it_is_here() -> None:
     moment = still.take(sim)
     here = draw.png(moment)
     file = io.BytesIO()
-    write_message(file, "draw", moment)
+    write_message(file, "draw", moment, still.Still)
     file.seek(0)
     sim.step(20)
     received = Channel(file, {"draw": still.Still}).read()

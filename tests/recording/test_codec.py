@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botyard.codec.messages import VERSION
 from botyard.engine import commands
 from botyard.engine.layout import Control, OdometryErrorMode
 from botyard.engine.state import object_digest
@@ -43,7 +44,6 @@ from botyard.model.objects import (
 from botyard.model.obstacles import BoxObject, Returns, Visible
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.tracing import TracedCells
-from botyard.recording import wire
 from botyard.recording.codec import (
     Setup,
     changes,
@@ -623,7 +623,7 @@ def test_foreign_bytes_are_refused(data: bytes) -> None:
 
 
 def _message(
-    kind: str, body: bytes, arrays: object = (), version: int = wire.VERSION
+    kind: str, body: bytes, arrays: object = (), version: int = VERSION
 ) -> bytes:
     head = msgspec.msgpack.encode([version, kind, arrays, msgspec.Raw(body)])
     return struct.pack("<I", len(head)) + head
@@ -663,7 +663,7 @@ BOMBS = {
     "array of records": _message("scene", b"\x80", [["<f8,<f8", [0]]]),
     "array of less than nothing": _message("scene", b"\x80", [["<f8", [-1, -8]]]),
     "head beyond the end": struct.pack("<I", 2**32 - 1) + b"\x80",
-    "another version": _message("scene", b"\x80", version=wire.VERSION + 1),
+    "another version": _message("scene", b"\x80", version=VERSION + 1),
     "another kind": _message("model", b"\x80"),
     "a field of another version": _message("scene", b"\x81\xa5doors\x00"),
     "a field that is missing": _message("entry", b"\x81\xa4tick\x00"),
@@ -707,7 +707,7 @@ def test_the_budget_is_said_and_can_be_raised() -> None:
 def test_another_version_says_so() -> None:
     with pytest.raises(
         RecordingError,
-        match=f"expected version {wire.VERSION}, found {wire.VERSION + 1}: "
+        match=f"expected version {VERSION}, found {VERSION + 1}: "
         "another version of botyard wrote it",
     ):
         decode_scene(BOMBS["another version"])

@@ -58,4 +58,4 @@ def _work(how: str, send: Send) -> None:
 
 def main() -> None:
     """The process."""
-    serve({"how": str}, _work)
+    serve({"how": str}, {"text": str}, _work)

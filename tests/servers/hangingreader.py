@@ -21,4 +21,4 @@ def _answer(request: reading.Request, send: Send) -> None:
 
 def main() -> None:
     """The process."""
-    serve({"read": reading.Request}, _answer)
+    serve({"read": reading.Request}, reading.TYPES, _answer)

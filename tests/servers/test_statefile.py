@@ -44,13 +44,13 @@ REAL = SavedState(
     paused=True,
     visitors={"127.0.0.1": Pose(1, 2, 3)},
     boxes={"Box:1": Pose(0.5, 0, -1)},
-    robots=[
+    robots=(
         SavedRobot(
             name="a", model="p3dx", pose=Pose(1.25, -2.5, 0.1), port=8101, program=WAY
         ),
         SavedRobot(name="b", model="box", pose=Pose(9, 9, 0)),
-    ],
-    factories=[8103],
+    ),
+    factories=(8103,),
     page=(8100, "full", "audience"),
 )
 JSON = st.recursive(

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, Final, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
+from botyard.codec.forms import Reader, written
 from botyard.geometry import Pose
 from botyard.model.world import Program
 from botyard.names import MAX_NAME, check_name
@@ -27,7 +26,7 @@ MAX_TICK: Final = 10**12
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
-Triple = tuple[float, float, float]
+Many = Meta(max_length=MAX_THINGS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +45,10 @@ class SavedRobot:
         Controller; None: none.
     """
 
-    name: str
-    model: str
+    name: Name
+    model: Name
     pose: Pose
-    port: int = 0
+    port: Port = 0
     program: Program | None = None
 
 
@@ -83,55 +82,21 @@ class SavedState:
         state.
     """
 
-    tick: int
-    map: str
-    speed: float
-    paused: bool
-    robots: Sequence[SavedRobot] = ()
-    visitors: Mapping[str, Pose] = field(default_factory=dict)
-    boxes: Mapping[str, Pose] = field(default_factory=dict)
-    factories: Sequence[int] = ()
-    page: Sequence[Any] = ()
-    world: bytes = b""
-
-
-class _Program(msgspec.Struct):
-    """Controller in the file."""
-
-    name: Name
-    options: dict[str, Any]
-
-
-class _Robot(msgspec.Struct):
-    """Robot in the file."""
-
-    name: Name
-    model: Name
-    pose: Triple
-    port: Port
-    program: _Program | None
-
-
-class _Version(msgspec.Struct):
-    """Part of the file that all versions have in common."""
-
-    version: int
-
-
-class _State(msgspec.Struct):
-    """Contents of the file."""
-
-    version: Literal[1]
     tick: Annotated[int, Meta(ge=0, le=MAX_TICK)]
     map: Annotated[str, Meta(max_length=4096, pattern=r"^[^\x00]*$")]
     speed: Annotated[float, Meta(ge=0.0, le=1000.0)]
     paused: bool
-    robots: Annotated[list[_Robot], Meta(max_length=MAX_THINGS)]
-    visitors: Annotated[dict[Name, Triple], Meta(max_length=MAX_THINGS)]
-    boxes: Annotated[dict[Name, Triple], Meta(max_length=MAX_THINGS)]
-    factories: Annotated[list[Port], Meta(max_length=MAX_THINGS)]
-    page: Annotated[list[int | str], Meta(max_length=3)]
+    robots: Annotated[Sequence[SavedRobot], Many] = ()
+    visitors: Annotated[Mapping[str, Pose], Many] = field(default_factory=dict)
+    boxes: Annotated[Mapping[str, Pose], Many] = field(default_factory=dict)
+    factories: Annotated[Sequence[Port], Many] = ()
+    page: Annotated[Sequence[int | str], Meta(max_length=3)] = ()
     world: bytes = b""
+
+
+_Fields = dict[str, msgspec.Raw]
+_ABOUT: Final = ("version", "about")
+"""Keys of the file that are not fields of `SavedState`."""
 
 
 def decode_state(data: bytes) -> SavedState:
@@ -142,57 +107,40 @@ def decode_state(data: bytes) -> SavedState:
     ValueError, BotyardError, RecursionError
         The bytes are not a valid state.
     """
+    fields = msgspec.json.decode(data, type=_Fields)
     # The version comes first, so that a file of another version gets a clear error.
-    said = msgspec.json.decode(data, type=_Version).version
+    said = msgspec.json.decode(fields.get("version", b""), type=int)
     if said != VERSION:
         raise ValueError(f"expected version {VERSION} of the format, found {said}")
-    file = msgspec.json.decode(data, type=_State)
+    reader = Reader(free=len(data), decode=msgspec.json.decode, inline=True)
+    known = {name: raw for name, raw in fields.items() if name not in _ABOUT}
+    state: SavedState = reader.value(msgspec.json.encode(known), SavedState)
     # 0 stands for "no port", and may occur several times.
-    ports = [r.port for r in file.robots if r.port] + [p for p in file.factories if p]
+    ports = [
+        port for port in (*(r.port for r in state.robots), *state.factories) if port
+    ]
     if len(set(ports)) < len(ports):
         raise ValueError("expected different ports, found one of them twice")
-    return SavedState(
-        tick=file.tick,
-        map=file.map,
-        speed=file.speed,
-        paused=file.paused,
-        robots=list(map(_saved_robot, file.robots)),
-        visitors={name: Pose(*pose) for name, pose in file.visitors.items()},
-        boxes={name: Pose(*pose) for name, pose in file.boxes.items()},
-        factories=file.factories,
-        # An empty list means that no page was open.
-        page=msgspec.convert(file.page, tuple[Port, str, str]) if file.page else (),
-        world=file.world,
-    )
+    for robot in state.robots:
+        check_name(robot.name)
+        check_name(robot.model, "robot model")
+        if robot.program is not None:
+            check_name(robot.program.name, "controller")
 
-
-def _saved_robot(r: _Robot) -> SavedRobot:
-    program = r.program
-    drives = (
-        None
-        if program is None
-        else Program(
-            name=check_name(program.name, "controller"), options=program.options
-        )
-    )
-    name, model = check_name(r.name), check_name(r.model, "robot model")
-    return SavedRobot(
-        name=name, model=model, pose=Pose(*r.pose), port=r.port, program=drives
-    )
+    # An empty list means that no page was open.
+    if state.page:
+        msgspec.convert(state.page, tuple[Port, str, str])
+    return state
 
 
 def encode_state(state: SavedState) -> bytes:
     """Encode a state as the bytes of a state file."""
-    # JSON has no bytes; msgspec decodes base64 for a field of type bytes.
-    world = base64.b64encode(state.world).decode()
     fields = {
         "version": VERSION,
-        # The world is removed first: `asdict` would copy its bytes.
-        **asdict(replace(state, world=b"")),
-        "world": world,
+        **written(state, SavedState, inline=True),
         "about": MARK,
     }
-    return json.dumps(fields, default=str).encode()
+    return msgspec.json.encode(fields, enc_hook=str)
 
 
 __all__ = [

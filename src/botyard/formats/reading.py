@@ -413,7 +413,7 @@ def answer(
 
 def main() -> None:
     """Run the worker process."""
-    serve({"read": Request}, answer)
+    serve({"read": Request}, TYPES, answer)
 
 
 __all__ = [

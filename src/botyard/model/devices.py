@@ -22,10 +22,9 @@ from importlib.metadata import EntryPoint
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast, get_args
 
-import msgspec
-
 from botyard.api.arguments import unknown
 from botyard.api.plugins import Group
+from botyard.codec.forms import declare_selected
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import IDENTITY, Pose
 from botyard.model.beams import Bundle
@@ -149,25 +148,6 @@ class DeviceSpec:
     def feels(self) -> bool:
         """Whether the device needs contact sectors of the body (`State.contact`)."""
         return False
-
-    @classmethod
-    def of_message(cls, message: Any) -> DeviceSpec:
-        """Decode a description that another process sent, by its type.
-
-        Raises
-        ------
-        ValueError
-            The description is invalid.
-        """
-        if not isinstance(message, dict) or not isinstance(message.get("type"), str):
-            raise ValueError("expected a device")
-        # The type selects the class. It is not an argument of its constructor, so
-        # msgspec must not see it.
-        kind = find_device(message["type"]).spec
-        return cast(
-            DeviceSpec,
-            msgspec.convert({k: v for k, v in message.items() if k != "type"}, kind),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -443,6 +423,9 @@ def find_device(name: str) -> Device[Any, Any]:
     # Each import of a kind's module happens once, because it may take long.
     _KNOWN[name] = device
     return device
+
+
+declare_selected(DeviceSpec, "type", lambda name: find_device(name).spec)
 
 
 def built_in_devices() -> list[Device[Any, Any]]:

@@ -65,4 +65,4 @@ def _answer(request: RasterRequest, send: Send) -> None:
 
 def main() -> None:
     """Run the worker process until its parent closes the connection."""
-    serve({"rasterise": RasterRequest}, _answer)
+    serve({"rasterise": RasterRequest}, TYPES, _answer)

@@ -93,7 +93,7 @@ def _answer(still: Still, send: Send) -> None:
 
 def main() -> None:
     """Run the child process."""
-    serve({"draw": Still}, _answer)
+    serve({"draw": Still}, TYPES, _answer)
 
 
 __all__ = [

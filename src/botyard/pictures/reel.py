@@ -171,7 +171,7 @@ def _answer(reel: Reel, send: Send) -> None:
 
 def main() -> None:
     """Run the child process."""
-    serve({"film": Reel}, _answer)
+    serve({"film": Reel}, TYPES, _answer)
 
 
 __all__ = ["MODULE", "TYPES", "Reel", "main", "make"]

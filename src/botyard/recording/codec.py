@@ -1,7 +1,7 @@
 """Codec of the data that a recording needs of a run.
 
 It encodes journal entries, the scene, models, and the setup of the simulation.
-`botyard.recording.wire` defines the layout. A new subclass of `Change`, a new command
+`botyard.codec.messages` defines the layout. A new subclass of `Change`, a new command
 or a new field is encoded by its declared types, without a line here.
 """
 
@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, is_dataclass
+from typing import Any
 
+from botyard.codec import messages
+from botyard.codec.forms import declare
+from botyard.codec.messages import DamagedMessage, NotDataError
 from botyard.engine.commands import Command
+from botyard.errors import RecordingError
 from botyard.formats.budget import Budget
 from botyard.model.objects import Described
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
-from botyard.recording import wire
 from botyard.sim.journal import Change, Entry
 from botyard.sim.simulation import Simulation
 from botyard.sim.statehead import COMMANDS
@@ -70,11 +74,50 @@ other objects again and again, but not tuples of numbers and strings.
 """
 
 # Packages can add classes at any time, so each use looks them up.
-wire.declare(Change, changes)
-wire.declare(Command, lambda: COMMANDS)
-wire.declare(
+declare(Change, changes)
+declare(Command, lambda: COMMANDS)
+declare(
     object, lambda: {kind.__name__: kind for kind in (RobotSpec, BoxObject, Described)}
 )
+
+
+def _encode(kind: str, body: Any, hint: Any) -> bytes:
+    try:
+        return messages.encode(kind, body, hint)
+    except NotDataError as error:
+        raise _refusal(kind, error) from None
+
+
+def _encode_plain(kind: str, body: Any) -> bytes:
+    try:
+        return messages.encode_plain(kind, body)
+    except NotDataError as error:
+        raise _refusal(kind, error) from None
+
+
+def _refusal(kind: str, error: NotDataError) -> RecordingError:
+    return RecordingError(f"{kind}: it cannot be recorded: {error}")
+
+
+def _decode(data: bytes, kind: str, hint: Any, budget: Budget) -> Any:
+    """Decode a message.
+
+    Raises
+    ------
+    RecordingError
+        The bytes are not such a message, are damaged, have a newer version, exceed
+        `budget.bytes`, or contain a description that is not valid.
+    """
+    if len(data) > budget.bytes:
+        raise RecordingError(
+            f"{kind}: expected at most {budget.bytes} bytes, found {len(data)} "
+            "(budget.bytes raises this limit)"
+        )
+
+    try:
+        return messages.decode(data, kind, hint)
+    except (DamagedMessage, MemoryError) as error:
+        raise RecordingError(f"{kind}: {error}") from None
 
 
 def encode_entry(entry: Entry) -> bytes:
@@ -85,7 +128,7 @@ def encode_entry(entry: Entry) -> bytes:
     RecordingError
         A command or a value in it is not data.
     """
-    return wire.encode("entry", entry, Entry)
+    return _encode("entry", entry, Entry)
 
 
 def encode_driven(one: Driven) -> bytes:
@@ -101,7 +144,7 @@ def encode_driven(one: Driven) -> bytes:
         "Submit",
         {"name": name, "command": ["SetVelocity", {"v": v, "w": w, "vy": vy}]},
     ]
-    return wire.encode_plain(
+    return _encode_plain(
         "entry", {"tick": tick, "order": order, "source": source, "change": change}
     )
 
@@ -118,26 +161,26 @@ def encode_drives(several: Sequence[Driven]) -> bytes:
     """
     ticks, orders, sources, names, v, w, vy = zip(*several, strict=True)
     change = ["SubmitEach", {"names": names, "v": v, "w": w, "vy": vy}]
-    return wire.encode_plain(
+    return _encode_plain(
         "entry",
         {"tick": ticks[0], "order": orders[0], "source": sources[0], "change": change},
     )
 
 
 def decode_entry(data: bytes, budget: Budget = Budget()) -> Entry:
-    """Decode a journal entry; for errors see `botyard.recording.wire.decode`."""
-    found: Entry = wire.decode(data, "entry", Entry, budget)
+    """Decode a journal entry; for errors see `_decode`."""
+    found: Entry = _decode(data, "entry", Entry, budget)
     return found
 
 
 def encode_scene(scene: Scene) -> bytes:
     """Encode a scene."""
-    return wire.encode("scene", scene, Scene)
+    return _encode("scene", scene, Scene)
 
 
 def decode_scene(data: bytes, budget: Budget = Budget()) -> Scene:
-    """Decode a scene; for errors see `botyard.recording.wire.decode`."""
-    found: Scene = wire.decode(data, "scene", Scene, budget)
+    """Decode a scene; for errors see `_decode`."""
+    found: Scene = _decode(data, "scene", Scene, budget)
     return found
 
 
@@ -149,12 +192,12 @@ def encode_model(model: object) -> bytes:
     RecordingError
         It has another class, or holds values that are not data.
     """
-    return wire.encode("model", model, object)
+    return _encode("model", model, object)
 
 
 def decode_model(data: bytes, budget: Budget = Budget()) -> Model:
-    """Decode a model; for errors see `botyard.recording.wire.decode`."""
-    found: Model = wire.decode(data, "model", object, budget)
+    """Decode a model; for errors see `_decode`."""
+    found: Model = _decode(data, "model", object, budget)
     return found
 
 
@@ -182,12 +225,12 @@ def models_of(sim: Simulation) -> Sequence[Model]:
 
 def encode_setup(setup: Setup) -> bytes:
     """Encode a setup."""
-    return wire.encode("setup", setup, Setup)
+    return _encode("setup", setup, Setup)
 
 
 def decode_setup(data: bytes, budget: Budget = Budget()) -> Setup:
-    """Decode a setup; for errors see `botyard.recording.wire.decode`."""
-    found: Setup = wire.decode(data, "setup", Setup, budget)
+    """Decode a setup; for errors see `_decode`."""
+    found: Setup = _decode(data, "setup", Setup, budget)
     return found
 
 

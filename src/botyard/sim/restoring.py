@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 import msgspec
 import numpy as np
 
+from botyard.codec.forms import Reader
 from botyard.devices.devicetable import DeviceTable
 from botyard.devices.ranging import Late
 from botyard.devices.worldtables import WORLD_TABLES, expected_rows
@@ -44,7 +45,7 @@ from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.devices import loaded_devices
 from botyard.model.objects import Described
-from botyard.model.obstacles import BoxObject, Visible
+from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.world import Program
 from botyard.names import is_name, shown
@@ -565,30 +566,15 @@ def _hashable(key: Any) -> Any:
 
 
 def _command(queued: Queued, bodies: int) -> tuple[str, str, int, Any]:
-    kind, values = COMMANDS.get(queued.kind), queued.values
-    command: Any
+    kind = COMMANDS.get(queued.kind)
     try:
         if kind is None:
             raise ValueError(f'no command "{queued.kind}"')
-        if kind is commands.SetVisible:
-            command = kind(Visible(values["mask"]))
-        elif kind is commands.SetVelocities:
-            arrays = [
-                None if values[a] is None else np.array(values[a], np.float64)
-                for a in ("v", "w", "vy")
-            ]
-            command = kind(
-                np.array(values["rows"], None if values["rows"] else np.int64), *arrays
-            ).checked(bodies)
-        else:
-            command = msgspec.convert(values, kind)
-    except (
-        msgspec.MsgspecError,
-        ValueError,
-        TypeError,
-        KeyError,
-        OverflowError,
-    ) as error:
+        command = Reader(inline=True).value(queued.values, kind)
+        if isinstance(command, commands.SetVelocities):
+            command = command.checked(bodies)
+    # Errors of msgspec and of commands are ValueErrors.
+    except (ValueError, TypeError, OverflowError) as error:
         raise StateError(f"state: a command that waits: {error}") from None
 
     return queued.body, queued.source, queued.sequence, command

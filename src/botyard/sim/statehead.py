@@ -7,20 +7,18 @@ layout of the bytes, and the columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from dataclasses import is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
-import numpy as np
 
 from botyard.api.revisions import Subject
+from botyard.codec.forms import written
 from botyard.devices.ranging import Late
 from botyard.engine import commands
 from botyard.engine.state import DIGESTED, VERSION, object_digest, row_keys, schema
 from botyard.errors import StateError
-from botyard.model.kinematics import Axes
 from botyard.sim import twist
 from botyard.sim.population import Population
 from botyard.version import __version__
@@ -99,7 +97,7 @@ class Queued(msgspec.Struct, array_like=True):
     source: str
     sequence: int
     kind: str
-    values: dict[str, Any]
+    values: msgspec.Raw
 
 
 class UnderWay(msgspec.Struct, array_like=True):
@@ -354,10 +352,11 @@ def _rays(sim: Population[Any]) -> list[Rays]:
 
 def _values(
     command: commands.Command | commands.SetVelocities,
-) -> tuple[str, dict[str, Any]]:
-    """Return class name and values of a command, converted to the declared types.
+) -> tuple[str, msgspec.Raw]:
+    """Return class name and encoded fields of a command.
 
-    A program may have passed, for example, an int for a float.
+    Its numbers get the declared types: a program may have passed, for example, an int
+    for a float.
     """
     kind = type(command)
     # A command of another package could not be found when the state is read.
@@ -367,30 +366,8 @@ def _values(
             "step and cannot be saved"
         )
 
-    return kind.__name__, {
-        name: _plain(getattr(command, name), declared)
-        for name, declared in _fields_of(kind)
-    }
-
-
-@cache
-def _fields_of(kind: type[Any]) -> list[tuple[str, str]]:
-    return [(field.name, str(field.type)) for field in fields(kind)]
-
-
-def _plain(value: Any, declared: str) -> Any:
-    """Return the value of a command's field, converted to its declared type."""
-    if value is None:
-        return None
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, Axes):
-        return {field.name: float(getattr(value, field.name)) for field in fields(Axes)}
-    if isinstance(value, tuple):
-        return [float(number) for number in value]
-    if declared.startswith("float"):
-        return float(value)
-    return bool(value) if declared == "bool" else int(value)
+    fields = written(command, kind, inline=True)
+    return kind.__name__, msgspec.Raw(msgspec.msgpack.encode(fields))
 
 
 def _is_value(options: Mapping[str, Any]) -> bool:

@@ -11,9 +11,9 @@ import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import numpy as np
 
+from botyard.codec.messages import DamagedMessage, NotDataError, decode, encode
 from botyard.devices.view import DeviceReader
 from botyard.errors import BotyardError, WorldError
 from botyard.formats.models import find_robot
@@ -265,11 +265,12 @@ def _parameters(device: Device[Any, Any], spec: DeviceSpec) -> list[str]:
     except (AttributeError, pickle.PickleError) as error:
         return [*problems, f"pickle: cannot store the device: {error}"]
 
-    if (
-        DeviceSpec.of_message(msgspec.msgpack.decode(msgspec.msgpack.encode(spec)))
-        != spec
-    ):
-        problems.append("message: the device changes")
+    try:
+        message = encode("device", spec, DeviceSpec)
+        if decode(message, "device", DeviceSpec) != spec:
+            problems.append("message: the device changes")
+    except (NotDataError, DamagedMessage) as error:
+        problems.append(f"message: cannot send the device: {error}")
 
     if hash(spec) != hash(pickle.loads(pickle.dumps(spec))):
         problems.append("hash: equal devices have different hashes")

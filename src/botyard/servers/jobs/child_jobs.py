@@ -21,15 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
+from botyard.codec.messages import Channel, DamagedMessage, Types, write_message
 from botyard.errors import BotyardError
 from botyard.names import shown
-from botyard.processes.child_process import (
-    OUT_OF_MEMORY,
-    Channel,
-    DamagedMessage,
-    Types,
-    write_message,
-)
+from botyard.processes.child_process import OUT_OF_MEMORY
 from botyard.processes.interpreter import python_command
 
 MIB: Final = 2**20
@@ -90,10 +85,11 @@ class Job:
         Parameters
         ----------
         kind, request : str, object
-            The request, see `botyard.processes.child_process.write_message`.
+            The request, a value of its own class; see
+            `botyard.codec.messages.write_message`.
         types : mapping
             Types of the expected answers, see
-            `botyard.processes.child_process.Channel`.
+            `botyard.codec.messages.Channel`.
 
         Raises
         ------
@@ -124,7 +120,7 @@ class Job:
                 cast(IO[bytes], process.stdin),
             )
             try:
-                write_message(sink, kind, request)
+                write_message(sink, kind, request, type(request))
                 # Keep the pipe open: the process ends when its input closes.
                 sink.flush()
                 channel = Channel(source, types, self._limits.memory)  # type: ignore[arg-type]

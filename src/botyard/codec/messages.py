@@ -1,0 +1,350 @@
+"""Messages: values of declared types as bytes, for files and for streams.
+
+Bytes are pure data: they name no code. With pickle, a worker that a hostile file has
+taken over could run code in its parent.
+
+Layout of a message: length of the head (4 bytes, little-endian); the head in
+MessagePack: version, kind, type and shape of each array, and the body; then the numbers
+of the arrays (little-endian, in C order). `botyard.codec.forms` defines the body, in
+its exact style.
+
+`Limits` bounds the size of a message that comes from outside. Its sizes count against
+the limit before memory is allocated.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, BinaryIO, Final, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.codec.forms import MAX_FREE, Reader, plain_number, written
+from botyard.names import shown
+
+VERSION: Final = 1
+MAX_HEAD: Final = 32 * 2**20
+"""Longest head of a recorded message (all data except arrays), bytes.
+
+The largest readable worlds (`Budget.robots`) need a quarter of it.
+"""
+MAX_ARRAYS: Final = 100
+"""Largest number of arrays of a recorded message.
+
+A scene has two, fleet velocities four.
+"""
+MAX_TOTAL_BYTES: Final = 2**40
+"""Default limit of all messages on a channel together, bytes."""
+_LENGTH: Final = struct.Struct("<I")
+_NUMBERS: Final = frozenset(np.dtype(c).newbyteorder("<").str for c in "bBhHiIqQfd?")
+"""Types of arrays that a message can have."""
+
+Types = Mapping[str, Any]
+"""Type of the body for each kind of message."""
+Take = Callable[[int], bytearray]
+"""Function that returns the next bytes of a message, as a buffer of the caller's own."""
+
+
+class NotDataError(Exception):
+    """A value cannot be written as data."""
+
+
+class DamagedMessage(Exception):
+    """The received bytes are not one of the expected messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a message from outside.
+
+    Attributes
+    ----------
+    head : int
+        Longest head, bytes.
+    arrays : int
+        Largest number of arrays.
+    free : int
+        Largest size of values without a declared type, bytes.
+    """
+
+    head: int = MAX_HEAD
+    arrays: int = MAX_ARRAYS
+    free: int = MAX_FREE
+
+
+RECORDED: Final = Limits()
+"""Limits of a message in a recording."""
+
+
+class Writable(Protocol):
+    """Binary stream that messages are written to."""
+
+    def write(self, data: Any, /) -> object:
+        """Write bytes, or an object with the buffer protocol."""
+
+
+class _Version(msgspec.Struct, array_like=True):
+    """First value of a head, which all versions have; the rest is ignored."""
+
+    version: int
+
+
+class _Head(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    version: int
+    kind: str
+    arrays: msgspec.Raw
+    body: msgspec.Raw
+
+
+# -- writing
+
+
+def encode(kind: str, body: Any, hint: Any) -> bytes:
+    """Encode a message.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the message, such as ``scene``.
+    body : value
+        A value of the type `hint`.
+
+    Raises
+    ------
+    NotDataError
+        A value in it cannot be written as data.
+    """
+    return b"".join(_pieces(kind, body, hint))
+
+
+def encode_plain(kind: str, body: Any) -> bytes:
+    """Encode a message whose body is already plain data, for frequent messages.
+
+    The body has numbers, strings, lists and mappings in the form of its type. For
+    errors see `encode`.
+    """
+    try:
+        inside = _beginning(kind) + _encode_plain(body)
+    except _NOT_DATA as error:
+        raise NotDataError(str(error)) from None
+
+    return _LENGTH.pack(len(inside)) + inside
+
+
+def write_message(file: Writable, kind: str, body: Any, hint: Any) -> None:
+    """Write a message to a stream; for the arguments and errors see `encode`."""
+    for piece in _pieces(kind, body, hint):
+        file.write(piece)
+
+
+def _pieces(kind: str, body: Any, hint: Any) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of a message; nothing if a value in it is not data."""
+    arrays: list[NDArray[Any]] = []
+
+    def plain(value: object) -> object:
+        """Convert a value of a type that msgspec does not know."""
+        if not isinstance(value, np.ndarray):
+            return plain_number(value)
+        # The message has one byte order, whatever the machine.
+        array = np.asarray(value, value.dtype.newbyteorder("<"), order="C")
+        if array.dtype.str not in _NUMBERS:
+            raise NotImplementedError(f"arrays of {value.dtype} are not supported")
+        arrays.append(array)
+        return len(arrays) - 1
+
+    try:
+        inside = msgspec.msgpack.encode(written(body, hint), enc_hook=plain)
+        head = _head(kind, [(a.dtype.str, a.shape) for a in arrays], inside)
+    except _NOT_DATA as error:
+        raise NotDataError(str(error)) from None
+
+    yield _LENGTH.pack(len(head))
+    yield head
+    yield from (a.reshape(-1).view(np.uint8).data for a in arrays)
+
+
+_NOT_DATA: Final = (
+    msgspec.MsgspecError,
+    NotImplementedError,
+    ValueError,
+    TypeError,
+    OverflowError,
+    RecursionError,
+)
+
+
+@cache
+def _beginning(kind: str) -> bytes:
+    """Return the bytes of a head without arrays, up to its body."""
+    nothing = msgspec.msgpack.encode(None)
+    return _head(kind, [], nothing).removesuffix(nothing)
+
+
+def _head(kind: str, arrays: list[tuple[str, tuple[int, ...]]], body: bytes) -> bytes:
+    described = msgspec.msgpack.encode(arrays)
+    return msgspec.msgpack.encode(
+        _Head(VERSION, kind, msgspec.Raw(described), msgspec.Raw(body))
+    )
+
+
+_encode_plain: Final = msgspec.msgpack.Encoder(enc_hook=plain_number).encode
+
+
+# -- reading
+
+
+def decode(
+    data: bytes | memoryview, kind: str, hint: Any, limits: Limits = RECORDED
+) -> Any:
+    """Decode the body of a message, a value of the type `hint`.
+
+    Raises
+    ------
+    DamagedMessage
+        The bytes are not such a message, are damaged, have a newer version, exceed a
+        limit, or contain a value that is not valid.
+    """
+    view, at = memoryview(data), 0
+
+    def take(size: int) -> bytearray:
+        nonlocal at
+        at += size
+        if at > len(view):
+            raise DamagedMessage("cut short")
+        # A view would be read-only, and would keep the whole message in memory.
+        return bytearray(view[at - size : at])
+
+    value = _read(take, {kind: hint}, limits)[1]
+    if at != len(view):
+        raise DamagedMessage(f"{len(view) - at} bytes follow its arrays")
+    return value
+
+
+class Channel:
+    """Reader of messages from a stream, within a byte budget.
+
+    Parameters
+    ----------
+    file : binary file
+        The stream.
+    types : mapping
+        Expected kinds of messages, and the type of the body of each kind.
+    max_bytes : int
+        Limit of all messages together, bytes.
+    """
+
+    def __init__(
+        self, file: BinaryIO, types: Types, max_bytes: int = MAX_TOTAL_BYTES
+    ) -> None:
+        self._file = file
+        self._types = types
+        self._budget = max_bytes
+        self._limits = Limits(max_bytes, max_bytes, max_bytes)
+
+    def read(self) -> tuple[str, Any] | None:
+        """Return the kind and body of the next message.
+
+        None at the end of the stream.
+
+        Raises
+        ------
+        DamagedMessage
+            The message is truncated, above a limit, of an unknown kind, or its body does
+            not match its type.
+        """
+        first = self._file.read(1)
+        if not first:
+            return None
+
+        def take(size: int) -> bytearray:
+            """Read exactly as many bytes, within the budget."""
+            nonlocal first
+            self._budget -= size
+            if self._budget < 0:
+                raise DamagedMessage("too large")
+            data = bytearray(size)
+            data[: len(first)] = first
+            room = memoryview(data)[len(first) :]
+            first = b""
+            while room:
+                n = self._file.readinto(room)  # type: ignore[attr-defined]
+                if not n:
+                    raise DamagedMessage("cut short")
+                room = room[n:]
+
+            return data
+
+        return _read(take, self._types, self._limits)
+
+
+def _read(take: Take, types: Types, limits: Limits) -> tuple[str, Any]:
+    (size,) = _LENGTH.unpack(take(_LENGTH.size))
+    if size > limits.head:
+        raise DamagedMessage(f"expected a head of at most {limits.head} bytes")
+    data = take(size)
+    try:
+        # Read the version alone first, because a later version can have another head.
+        version = msgspec.msgpack.decode(data, type=_Version).version
+        if version != VERSION:
+            raise DamagedMessage(
+                f"expected version {VERSION}, found {version}: another version of "
+                "botyard wrote it"
+            )
+
+        head = msgspec.msgpack.decode(data, type=_Head)
+        if head.kind not in types:
+            raise DamagedMessage(f'of an unknown kind, "{shown(head.kind, 40)}"')
+        described = _described(limits.arrays).decode(head.arrays)
+        arrays = [_array(take, *one) for one in described]
+        return head.kind, Reader(arrays, limits.free).value(head.body, types[head.kind])
+    except (DamagedMessage, MemoryError):
+        raise
+    # Catch errors of msgspec and of the checks of descriptions, also of plug-ins.
+    except Exception as error:
+        raise DamagedMessage(str(error) or type(error).__name__) from None
+
+
+@cache
+def _described(most: int) -> msgspec.msgpack.Decoder[list[tuple[str, tuple[int, ...]]]]:
+    """Return the decoder of the types and shapes of at most `most` arrays."""
+    # msgspec refuses more of them before it makes objects.
+    limit = msgspec.Meta(max_length=most)
+    return msgspec.msgpack.Decoder(Annotated[list[tuple[str, tuple[int, ...]]], limit])
+
+
+def _array(take: Take, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    if (
+        dtype not in _NUMBERS
+        or len(shape) > 8
+        or any(not 0 <= n < 2**48 for n in shape)
+    ):
+        raise DamagedMessage(
+            f"expected an array of numbers, found {shown(dtype, 20)} with the shape "
+            f"{shown(str(shape), 40)}"
+        )
+
+    kind = np.dtype(dtype)
+    return np.frombuffer(take(math.prod(shape) * kind.itemsize), kind).reshape(shape)
+
+
+__all__ = [
+    "MAX_HEAD",
+    "MAX_TOTAL_BYTES",
+    "RECORDED",
+    "VERSION",
+    "Channel",
+    "DamagedMessage",
+    "Limits",
+    "NotDataError",
+    "Types",
+    "decode",
+    "encode",
+    "encode_plain",
+    "write_message",
+]
