@@ -188,9 +188,42 @@ def test_a_file_that_says_so_is_in_metres(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:4326", "urn:ogc:def:crs:EPSG::4258"]
+    ("code", "unit"),
+    [
+        # US survey feet, international feet, Clarke's feet, metres, and no code.
+        (2263, 1200 / 3937),
+        (2276, 1200 / 3937),
+        (6588, 1200 / 3937),
+        (2222, 0.3048),
+        (3407, 0.3047972654),
+        (2056, 1.0),
+        (99999, 1.0),
+    ],
 )
-def test_a_file_that_says_so_is_in_degrees(name: str) -> None:
+def test_a_file_in_the_feet_of_a_grid_is_scaled_to_metres(
+    code: int, unit: float
+) -> None:
+    told: list[str] = []
+    line = moved(980_100.0 / unit, 190_100.0 / unit)
+    scene = with_crs(f"urn:ogc:def:crs:EPSG::{code}", line, warn=told.append)
+    assert np.ptp(scene.segments.reshape(-1, 2), axis=0) == pytest.approx(
+        [10 * unit, 5 * unit], abs=1e-6
+    )
+    assert "moved by (-980000, -190000) m" in told[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "urn:ogc:def:crs:OGC:1.3:CRS84",
+        "EPSG:4326",
+        "urn:ogc:def:crs:EPSG::4258",
+        "EPSG:9755",
+        "urn:ogc:def:crs:EPSG::6783",
+        {"type": "EPSG", "properties": {"code": 4326}},
+    ],
+)
+def test_a_file_that_says_so_is_in_degrees(name: object) -> None:
     degrees = [[11.5, 48.0], [11.5001, 48.0], [11.5001, 48.0001]]
     scene = with_crs(name, degrees)
     assert scene.georeference is not None

@@ -3,9 +3,10 @@
 Lines and the borders of polygons are walls; points with a name are goals.
 
 Coordinates are longitude and latitude (WGS 84); the map then gets a georeference at
-their centre. They are metres if the file names another reference system (``crs`` of the
-2008 format, which QGIS and ogr2ogr write), if they cannot be degrees, or if the user
-requests it (``planar``). Metres of a national grid are moved to the origin.
+their centre. They are metres, or feet, if the file names another reference system
+(``crs`` of the 2008 format, which QGIS and ogr2ogr write); and metres if they cannot be
+degrees, or if the user requests it (``planar``). Coordinates of a national grid are
+moved to the origin.
 
 Properties of a feature: ``name``; ``kind`` (of a point: ``Goal``, ``Dock``,
 ``RobotHome``), ``heading`` (degrees counter-clockwise from east); ``obstacle``,
@@ -26,6 +27,7 @@ from botyard.errors import MapError
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
 from botyard.formats.drawing import site_of
+from botyard.formats.epsg import is_geographic, unit_length
 from botyard.formats.jsonfile import brief, loads
 from botyard.geometry import Pose
 from botyard.model.obstacles import Returns
@@ -45,10 +47,6 @@ _MERCATOR: Final = frozenset({3857, 3785, 900913, 102100})
 
 Its metres are longer than metres on the ground.
 """
-_GEOGRAPHIC: Final = frozenset(
-    {4326, 4258, 4269, 4267, 4979, 4283, 4490, 4612, 4617, 4674, 4937, 6318, 6668, 7844}
-)
-"""EPSG codes of common reference systems whose coordinates are degrees."""
 _DEPTHS: Final = {
     "LineString": 0,
     "MultiLineString": 1,
@@ -228,6 +226,10 @@ def _reference_system(root: Any, name: str, options: Options) -> int | None:
     crs = root.get("crs") if isinstance(root, dict) else None
     properties = crs.get("properties") if isinstance(crs, dict) else None
     text = properties.get("name") if isinstance(properties, dict) else None
+    # The form before 2008.
+    code = properties.get("code") if isinstance(properties, dict) else None
+    if text is None and type(code) is int and crs.get("type") == "EPSG":
+        return code
     if isinstance(text, str):
         # OGC names of systems in degrees: CRS84, CRS83, CRS27.
         if re.search(r"\bCRS ?:?(84|83|27)h?\b", text, re.IGNORECASE):
@@ -253,10 +255,8 @@ def _are_degrees(points: NDArray[np.float64], code: int | None) -> bool:
 
     The EPSG code of their system decides, or otherwise their values.
     """
-    # EPSG codes from 4000 to 4999 are mostly geographic systems; an unlisted one is
-    # decided by the values.
-    if code is not None and (code in _GEOGRAPHIC or not 4000 <= code < 5000):
-        return code in _GEOGRAPHIC
+    if code is not None:
+        return is_geographic(code)
     return bool((np.abs(points) <= (180.0, 90.0)).all())
 
 
@@ -341,6 +341,7 @@ def read(source: Source, options: Options) -> World:
 
         meter.check("extent", across)
     else:
+        points = points * (1.0 if code is None else unit_length(code))
         low, high = points.min(axis=0), points.max(axis=0)
         meter.check("extent", float((high - low).max()))
         points = points - site_of(
