@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,70 @@ def test_pictures_of_wide_numbers_are_scaled_to_what_is_white_in_them(
 ) -> None:
     found = dark_cells(Image.fromarray(values), ".tiff", tmp_path)
     assert found == [[True, False, True, False, False]]
+
+
+def tiff(bits: int, numbers: list[int], *, white: int = 1, kind: int = 1) -> bytes:
+    """A TIFF file of one row (TIFF 6.0, section 3).
+
+    `white` is its PhotometricInterpretation (0: WhiteIsZero), `kind` its SampleFormat
+    (1: unsigned, 3: floating point, whose bits `numbers` are).
+    """
+    text = "".join(f"{number:0{bits}b}" for number in numbers)
+    text += "0" * (-len(text) % 8)
+    data = int(text, 2).to_bytes(len(text) // 8, "big")
+    # Numbers of whole bytes are in the order of the file, which is little-endian.
+    if bits in (16, 32):
+        data = np.frombuffer(data, f">u{bits // 8}").astype(f"<u{bits // 8}").tobytes()
+    tags = {
+        256: len(numbers),
+        257: 1,
+        258: bits,
+        259: 1,
+        262: white,
+        273: 8,
+        277: 1,
+        278: 1,
+        279: len(data),
+        339: kind,
+    }
+    rows = b"".join(struct.pack("<HHII", t, 4, 1, v) for t, v in tags.items())
+    return (
+        b"II*\0"
+        + struct.pack("<I", 8 + len(data))
+        + data
+        + struct.pack("<H", len(tags))
+        + rows
+        + struct.pack("<I", 0)
+    )
+
+
+def floats(*values: float) -> list[int]:
+    return [int.from_bytes(struct.pack(">f", v), "big") for v in values]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        tiff(12, [0, 4095, 1500, 3000]),
+        tiff(16, [0, 65535, 25000, 45000]),
+        tiff(16, [65535, 0, 45000, 25000], white=0),
+        tiff(32, [0, 2**32 - 1, 2**30, 3 * 2**30]),
+        tiff(32, floats(0.0, 1.0, 0.4, 0.6), kind=3),
+        tiff(32, floats(1.0, 0.0, 0.6, 0.4), kind=3, white=0),
+        tiff(8, [255, 0, 200, 30], white=0),
+    ],
+    ids=["12", "16", "16-white", "32", "float", "float-white", "8-white"],
+)
+def test_tags_of_tiff_say_which_number_is_white(data: bytes) -> None:
+    found = bitmap.solid_pixels(Source("a.tif", data), Options())
+    assert found.tolist() == [[True, False, True, False]]
+
+
+def test_a_picture_of_unknown_kind_is_told_without_python() -> None:
+    with pytest.raises(MapError) as caught:
+        bitmap.solid_pixels(Source("a.tif", tiff(14, [0, 1, 2, 3])), Options())
+    assert "expected PNG, PPM" in str(caught.value)
+    assert "object at" not in str(caught.value)
 
 
 def test_a_dark_picture_of_16_bits_is_dark(tmp_path: Path) -> None:

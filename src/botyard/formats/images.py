@@ -6,11 +6,11 @@ import contextlib
 import io
 import threading
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from botyard.errors import FormatError, MapError
 from botyard.formats.base import Source, reason_of
@@ -25,6 +25,10 @@ _LOCK: Final = threading.Lock()
 _BAND_PIXELS: Final = 4_000_000
 """Number of pixels of a colour image that are converted at a time; bounds the memory.
 """
+_BITS, _PHOTOMETRIC, _SAMPLE_FORMAT = 258, 262, 339
+"""Tags of TIFF (TIFF 6.0, section 8 and page 80)."""
+_WIDE: Final = ("I;16", "I;16L", "I;16B", "I;16N")
+"""Modes of up to 16 bits."""
 _FULL: Final = (1.0, 255.0, 32767.0, 65535.0, 2.0**31 - 1.0, 2.0**32 - 1.0)
 """Possible values of white: 1.0, or the largest integers of 8 to 32 bits.
 
@@ -45,7 +49,7 @@ def read_grey(
     """Return the grey values of an image, (rows, columns).
 
     The grey value of a coloured pixel is the mean of its channels, as in map servers.
-    16 bits are reduced to 8. Pictures of 32-bit integers or floating-point values are
+    12 and 16 bits are reduced to 8. Pictures of 32-bit integers or floating-point values are
     scaled by the smallest full scale that holds all values (see `_FULL`).
 
     Parameters
@@ -95,6 +99,12 @@ def open_picture(source: Source, meter: Meter, what: str) -> Iterator[Image.Imag
             yield image
     except FormatError:
         raise
+    except UnidentifiedImageError:
+        raise MapError(
+            f"{what} cannot be read: expected {', '.join(FORMATS)}, of grey values of "
+            "1, 8, 12, 16 or 32 bits, or of colours of 8 bits",
+            source.name,
+        ) from None
     except Exception as error:
         # The library raises exceptions of all kinds for damaged files.
         raise MapError(
@@ -116,6 +126,49 @@ def _open(data: bytes) -> Image.Image:
             Image.MAX_IMAGE_PIXELS = usual
 
 
+class _Numbers(NamedTuple):
+    """Meaning of the numbers of a picture with more than 8 bits.
+
+    Attributes
+    ----------
+    full : float
+        Value of white, or 0 for modes of 8 bits.
+    unsigned : bool
+        Whether numbers of 32 bits are unsigned; the library reads them as signed.
+    inverted : bool
+        Whether 0 is white.
+    """
+
+    full: float = 0.0
+    unsigned: bool = False
+    inverted: bool = False
+
+    def of(self, image: Image.Image) -> NDArray[Any]:
+        """Return the numbers of a band of rows."""
+        values = np.asarray(image)
+        return values.view(np.uint32) if self.unsigned else values
+
+
+def _numbers(image: Image.Image, bands: list[tuple[int, int]]) -> _Numbers:
+    """Return the meaning of the numbers of a picture."""
+    if image.mode not in (*_WIDE, "I", "F"):
+        return _Numbers()
+    tags = getattr(image, "tag_v2", None) or {}
+    # The library applies this tag to up to 8 bits only.
+    inverted = tags.get(_PHOTOMETRIC) == 0
+    if image.mode in _WIDE:
+        (bits,) = tags.get(_BITS, (16,))[:1]
+        return _Numbers(2.0**bits - 1.0, inverted=inverted)
+    # The library has already scaled the values to 16 bits.
+    if image.mode == "I" and image.format == "PPM":
+        return _Numbers(65535.0)
+    # Without the tag the numbers of a TIFF are unsigned.
+    unsigned = image.mode == "I" and tags.get(_SAMPLE_FORMAT, (1,))[0] == 1
+    found = _Numbers(unsigned=unsigned, inverted=inverted)
+    scales = [_full_scale(found.of(_crop(image, *band))) for band in bands]
+    return found._replace(full=max(scales, default=1.0))
+
+
 def _grey(
     image: Image.Image, behind: int, whole: bool, first: bool = False
 ) -> NDArray[np.uint8]:
@@ -126,16 +179,7 @@ def _grey(
     bands = [
         (top, min(top + rows, image.height)) for top in range(0, image.height, rows)
     ]
-    full = (
-        max((_full_scale(_crop(image, *band)) for band in bands), default=1.0)
-        # Only these modes have values of unknown scale.
-        if image.mode in ("I", "F")
-        else 0.0
-    )
-    if image.mode == "I" and image.format == "PPM":
-        # The library has already scaled the values to 16 bits.
-        full = 65535.0
-
+    numbers = _numbers(image, bands)
     for top, bottom in bands:
         band = _crop(image, top, bottom)
         # Modes that do not start with a red channel are converted first.
@@ -144,7 +188,7 @@ def _grey(
         grey[top:bottom] = (
             np.asarray(band.getchannel(0))
             if first and len(band.getbands()) > 1
-            else _band(band, behind, whole, full)
+            else _band(band, behind, whole, numbers)
         )
 
     return grey
@@ -154,25 +198,27 @@ def _crop(image: Image.Image, top: int, bottom: int) -> Image.Image:
     return image.crop((0, top, image.width, bottom))
 
 
-def _full_scale(image: Image.Image) -> float:
+def _full_scale(values: NDArray[Any]) -> float:
     """Return the smallest of `_FULL` that holds all values of a band of rows."""
-    values = np.asarray(image)
     most = float(np.max(values, where=np.isfinite(values), initial=0.0))
     return next((full for full in _FULL if most <= full), most)
 
 
 def _band(
-    image: Image.Image, behind: int, whole: bool, full: float
+    image: Image.Image, behind: int, whole: bool, numbers: _Numbers
 ) -> NDArray[np.uint8]:
     """Return the grey values of a band of rows."""
-    if image.mode in ("I;16", "I;16L", "I;16B", "I;16N"):
-        high: NDArray[np.uint8] = (
-            np.clip(np.asarray(image.convert("I")), 0, 65535) >> 8
-        ).astype(np.uint8)
-        return high
+    if image.mode in _WIDE:
+        values = np.clip(np.asarray(image.convert("I")), 0, int(numbers.full))
+        high: NDArray[np.uint8] = (values * 256 // (int(numbers.full) + 1)).astype(
+            np.uint8
+        )
+        return 255 - high if numbers.inverted else high
 
-    if full:
-        share = np.asarray(image, np.float64) / full
+    if numbers.full:
+        share = np.asarray(numbers.of(image), np.float64) / numbers.full
+        if numbers.inverted:
+            share = 1.0 - share
         # A pixel without a value looks like a transparent one.
         share[~np.isfinite(share)] = behind / 255.0
         scaled: NDArray[np.uint8] = np.rint(255.0 * np.clip(share, 0.0, 1.0)).astype(
