@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from botyard.cli import daemon
 from botyard.clients.pioneer import PioneerClient
+from botyard.processes import launch
 from botyard.servers.hub import Hub
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
@@ -205,7 +205,7 @@ def test_no_process_for_the_background(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(daemon.subprocess, "Popen", refuse)
+    monkeypatch.setattr(launch.subprocess, "Popen", refuse)
     code, _, err = call("--nomap", "--daemonize", capsys=capsys)
     assert (
         code,

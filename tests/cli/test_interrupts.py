@@ -319,7 +319,7 @@ def test_a_supervisor_that_is_starting_a_process() -> None:
         "def begin(command, **more):\n  me()\n  return old([sys.executable, '-c', "
         "'from botyard.cli import interrupts; interrupts.begin(); import time; "
         "time.sleep(100)'], **more)\n"
-        "supervise.subprocess.Popen = begin\ninterrupts.hand_over()\n"
+        "subprocess.Popen = begin\ninterrupts.hand_over()\n"
         "interrupts.leave(supervise.supervise([], None, None, pathlib.Path()))"
     )
     assert _ended(body) == (130, "", f"{LINE}\n")

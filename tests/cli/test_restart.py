@@ -344,7 +344,7 @@ def test_states_are_kept_as_they_are(tmp_path: Path) -> None:
         paused=True,
         visitors={"127.0.0.1": Pose(1, 2, 3)},
         boxes={"b": Pose(0.5, 0, -1)},
-        robots=[
+        robots=(
             SavedRobot(
                 name="a",
                 model="p3dx",
@@ -353,8 +353,8 @@ def test_states_are_kept_as_they_are(tmp_path: Path) -> None:
                 program=Program(name="wander"),
             ),
             SavedRobot(name="b", model="box", pose=Pose()),
-        ],
-        factories=[8103],
+        ),
+        factories=(8103,),
         page=(8100, "full", "audience"),
     )
     write_state(state, path)
@@ -366,13 +366,14 @@ def test_states_are_kept_as_they_are(tmp_path: Path) -> None:
         "{}",
         "[]",
         good[:-5],
-        good.replace('"version": 1', '"version": 2'),
+        good.replace('"version":1', '"version":2'),
         good.replace("1.25", '"x"'),
         good.replace("1.25", "NaN"),
         good.replace('"tick"', '"tock"'),
-        good.replace('"tick": 7', '"tick": "soon"'),
+        good.replace('"tick":7', '"tick":"soon"'),
         good.replace("8103", '"x"'),
     ):
+        assert bad != good
         path.write_text(bad)
         assert read_state(path, complaints.append) is None, bad
         assert "cannot restore the state" in complaints.pop()

@@ -287,7 +287,7 @@ def test_the_run_of_a_killed_worker_is_repeated_and_then_lost(tmp_path: Path) ->
     study = study.carry_out(study.left(), 2)
     rows = by_x(study)
     assert rows["dies"].status == "lost"
-    assert rows["dies"].error == "its process died (SIGKILL), 3 times"
+    assert rows["dies"].error == "its process died (Killed), 3 times"
     assert [rows[x].status for x in ("1", "2", "3", "dies once")] == ["ok"] * 4
     assert calls(tmp_path) == [
         "1/1",

@@ -5,7 +5,6 @@ The command ends when the simulator is ready.
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Sequence
 
@@ -13,6 +12,7 @@ import click
 
 from botyard.errors import DaemonError
 from botyard.processes.interpreter import python_command
+from botyard.processes.launch import PIPE, Child
 
 LOG_FILE = "botyard.log"
 """Default log file of a simulator in the background."""
@@ -45,22 +45,19 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
         kept += ["--log-file", LOG_FILE]
     with tempfile.TemporaryFile("w+") as errors:
         try:
-            process = subprocess.Popen(
+            process = Child(
                 python_command("botyard.__main__:main", "run", *kept),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,
+                output=PIPE,
+                errors=errors,
             )
         except OSError as error:
             raise DaemonError(
                 f"--daemonize: cannot start a process: {error.strerror}"
             ) from None
 
-        assert process.stdout is not None
         try:
-            for line in process.stdout:
+            for data in process.output:
+                line = data.decode("utf-8", "replace")
                 click.echo(line, nl=False)
                 # The child keeps its pipe open for ever, so wait for this word, not for
                 # the end of file.
@@ -75,7 +72,7 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
             process.terminate()
             raise
 
-        status = process.wait()
+        status = process.wait() or 0
         errors.seek(0)
         click.echo(errors.read(), nl=False, err=True)
         return status

@@ -10,13 +10,13 @@ import gc
 import os
 import re
 import shutil
-import subprocess
 import time
 from typing import TYPE_CHECKING
 
 import click
 
 from botyard.processes.interpreter import python_command
+from botyard.processes.launch import PIPE, Child
 
 if TYPE_CHECKING:
     from botyard.native.cache import Cache
@@ -103,7 +103,7 @@ def warm_up_rest() -> None:
     compile_kernels()
 
 
-def _start_helper() -> subprocess.Popen[bytes] | None:
+def _start_helper() -> Child | None:
     """Start a process that compiles a part of the kernels.
 
     None if it would not help.
@@ -122,28 +122,26 @@ def _start_helper() -> subprocess.Popen[bytes] | None:
         return None
 
     try:
-        return subprocess.Popen(
+        return Child(
             python_command("botyard.cli.warmup:help_compiling"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            input=PIPE,
+            output=PIPE,
         )
     except OSError:
         return None
 
 
-def _wait_for(helper: subprocess.Popen[bytes] | None) -> None:
+def _wait_for(helper: Child | None) -> None:
     """Wait for the helper; report its compilation like our own."""
     if helper is None:
         return
     from botyard.processes.compiling import watch
 
-    assert helper.stdout is not None
     with helper:
-        if helper.stdout.readline():
+        if helper.output.readline():
             with watch.elsewhere():
                 # Read until the helper ends.
-                helper.stdout.read()
+                helper.output.read()
 
 
 def help_compiling() -> None:

@@ -19,7 +19,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, BinaryIO, Final, Protocol
+from typing import IO, Annotated, Any, Final, Protocol
 
 import msgspec
 import numpy as np
@@ -240,7 +240,7 @@ class Channel:
     """
 
     def __init__(
-        self, file: BinaryIO, types: Types, max_bytes: int = MAX_TOTAL_BYTES
+        self, file: IO[bytes], types: Types, max_bytes: int = MAX_TOTAL_BYTES
     ) -> None:
         self._file = file
         self._types = types

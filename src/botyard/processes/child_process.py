@@ -18,6 +18,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
@@ -122,6 +123,16 @@ def end_with_parent() -> None:
     threading.Thread(target=_watch_input, daemon=True).start()
 
 
+def stop_myself(grace: float) -> NoReturn:
+    """Ask this process to end (SIGTERM), and exit with status 1 after `grace` s.
+
+    For a thread whose parent is gone: the main thread may still tidy up.
+    """
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(grace)
+    os._exit(1)
+
+
 def _watch_input() -> None:
     """Exit when standard input closes (thread)."""
     with contextlib.suppress(OSError):
@@ -131,4 +142,11 @@ def _watch_input() -> None:
     os._exit(1)
 
 
-__all__ = ["OUT_OF_MEMORY", "Send", "end_with_parent", "run_helper", "serve"]
+__all__ = [
+    "OUT_OF_MEMORY",
+    "Send",
+    "end_with_parent",
+    "run_helper",
+    "serve",
+    "stop_myself",
+]

@@ -12,8 +12,6 @@ import contextlib
 import math
 import os
 import queue
-import signal
-import subprocess
 import threading
 import time
 from collections import deque
@@ -26,6 +24,7 @@ import msgspec
 
 from botyard.errors import CommandLineError
 from botyard.processes.interpreter import python_command
+from botyard.processes.launch import KILL, PIPE, Child, end_all, ending, last_lines
 from botyard.studies.groups import Pace, take_group
 from botyard.studies.messages import (
     Broken,
@@ -66,7 +65,7 @@ Each worker would start its own threads, far more than the computer has cores.
 class _Worker:
     """State of a worker process, as seen by the study."""
 
-    process: subprocess.Popen[bytes]
+    process: Child
     log: Path
     is_ready: bool = False
     items: deque[Item] = field(default_factory=deque)
@@ -88,36 +87,24 @@ class _Worker:
 
         Ignore a dead worker, because the end of its events reports the death.
         """
-        assert self.process.stdin is not None
-        with contextlib.suppress(OSError):
-            self.process.stdin.write(encode(order) + b"\n")
-            self.process.stdin.flush()
-
-    def end(self) -> None:
-        """Ask the process to end (SIGTERM)."""
-        with contextlib.suppress(OSError):
-            self.process.terminate()
-
-    def kill(self) -> None:
-        """Kill the process (SIGKILL)."""
-        with contextlib.suppress(OSError):
-            self.process.kill()
+        self.process.send(encode(order), b"\n")
 
     def end_left(self) -> None:
         """Kill the processes that an ended worker leaves behind.
 
         They may hold its pipes open.
         """
-        for pid in (self.process.pid, *self.programs) if os.name != "nt" else ():
+        self.process.signal(KILL, group=True)
+        for pid in self.programs if os.name != "nt" else ():
             with contextlib.suppress(OSError):
-                os.killpg(pid, signal.SIGKILL)
+                os.killpg(pid, KILL)
 
     def bury(self) -> None:
         """Release everything of an ended worker: leftover processes, pipes and its log."""
         self.end_left()
-        if self.process.stdin is not None:
-            with contextlib.suppress(OSError):
-                self.process.stdin.close()
+        # The follower closes the output; it may still read it.
+        with contextlib.suppress(OSError):
+            self.process.input.close()
 
         if self.follower is not None:
             self.follower.join(GRACE_S)
@@ -224,18 +211,8 @@ class LocalStudy:
 
     def close(self) -> None:
         """End all workers."""
+        end_all((worker.process for worker in self._workers), GRACE_S)
         for worker in self._workers:
-            worker.end()
-        # One deadline for all workers: each gets the time that the others have left
-        # over.
-        end = time.monotonic() + GRACE_S
-        for worker in self._workers:
-            try:
-                worker.process.wait(max(0.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                worker.process.wait()
-
             worker.end_left()
             assert worker.follower is not None
             worker.follower.join(GRACE_S)
@@ -286,17 +263,14 @@ class LocalStudy:
             **os.environ,
             "PYTHONHASHSEED": "0",
         }
-        with log.open("wb") as errors:
-            process = subprocess.Popen(
-                python_command("botyard.studies.worker:main", unbuffered=True),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                cwd=self._plan.folder,
-                env=environment,
-                start_new_session=os.name != "nt",
-            )
-
+        process = Child(
+            python_command("botyard.studies.worker:main", unbuffered=True),
+            input=PIPE,
+            output=PIPE,
+            errors=log,
+            cwd=self._plan.folder,
+            env=environment,
+        )
         worker = _Worker(process, log)
         self._workers.append(worker)
         worker.follower = threading.Thread(
@@ -317,9 +291,8 @@ class LocalStudy:
 
     def _follow(self, worker: _Worker) -> None:
         """Forward a worker's events to the queue (thread)."""
-        assert worker.process.stdout is not None
         try:
-            with worker.process.stdout as lines:
+            with worker.process.output as lines:
                 for line in lines:
                     if line.endswith(b"\n"):
                         self._events.put((worker, decode_event(line)))
@@ -327,7 +300,7 @@ class LocalStudy:
             msgspec.MsgspecError
             # User code has written to the event pipe; later lines cannot be trusted.
         ):
-            worker.kill()
+            worker.process.kill()
 
         self._events.put((worker, None))
 
@@ -351,12 +324,12 @@ class LocalStudy:
                 # The worker may use the grace period to end its programs and close its
                 # recording.
                 worker.kill_at = now + GRACE_S
-                worker.end()
+                worker.process.terminate()
             elif now > worker.kill_at:
-                worker.kill()
+                worker.process.kill()
 
             if math.isinf(worker.died_at):
-                if worker.process.poll() is not None:
+                if worker.process.status is not None:
                     worker.died_at = now
                     worker.end_left()
             elif (
@@ -395,12 +368,12 @@ class LocalStudy:
     def _buried(self, worker: _Worker) -> None:
         """Handle the end of a worker: write or repeat its run, and requeue the others."""
         self._workers.remove(worker)
-        status = worker.process.wait()
+        status = worker.process.wait() or 0
         try:
             if not worker.is_ready:
                 self._start_failures += 1
                 if self._start_failures >= MAX_START_FAILURES:
-                    text = last_lines(worker.log)
+                    text = "\n".join(last_lines(worker.log, LOG_LINES))
                     raise CommandLineError(
                         f"workers end before they are ready ({ending(status)}):\n{text}"
                     )
@@ -462,21 +435,4 @@ class LocalStudy:
         self._done(Done(item.key, status, wall, error))
 
 
-def ending(status: int) -> str:
-    """Return the cause of a process's end: name of the signal, or exit status."""
-    if status < 0:
-        with contextlib.suppress(ValueError):
-            return signal.Signals(-status).name
-
-    return f"status {status}"
-
-
-def last_lines(log: Path) -> str:
-    """Return the last lines of a log; empty if it cannot be read."""
-    try:
-        return "\n".join(log.read_text("utf-8", "replace").splitlines()[-LOG_LINES:])
-    except OSError:
-        return ""
-
-
-__all__ = ["TICK_S", "LocalStudy", "ending", "last_lines"]
+__all__ = ["LOG_LINES", "TICK_S", "LocalStudy"]

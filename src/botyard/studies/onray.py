@@ -6,11 +6,9 @@ connects to Ray (`botyard.studies.raydriver`).
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import socket
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,8 +17,9 @@ from typing import Final
 from botyard.errors import CommandLineError
 from botyard.extras import is_there, lacking
 from botyard.processes.interpreter import python_command
+from botyard.processes.launch import PIPE, Child, ending, last_lines
 from botyard.studies.bundle import copy_files
-from botyard.studies.local import ending, last_lines
+from botyard.studies.local import LOG_LINES
 from botyard.studies.messages import Broken, Done, Item, decode_event
 from botyard.studies.plan import Plan
 from botyard.studies.raymessages import RayJob, encode_line
@@ -107,30 +106,28 @@ class RayStudy:
                 limits=self._plan.keys.limits,
                 record=self._plan.keys.record,
             )
-            with log.open("wb") as errors:
-                process = subprocess.Popen(
-                    python_command("botyard.studies.raydriver:main"),
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    # Ray reports usage statistics over the network unless the user
-                    # decides otherwise.
-                    env={"RAY_USAGE_STATS_ENABLED": "0", **os.environ},
-                    start_new_session=os.name != "nt",
-                )
-
+            process = Child(
+                python_command("botyard.studies.raydriver:main"),
+                input=PIPE,
+                output=PIPE,
+                errors=log,
+                # Ray reports usage statistics over the network unless the user decides
+                # otherwise.
+                env={"RAY_USAGE_STATS_ENABLED": "0", **os.environ},
+            )
             try:
                 _send(process, job, runs)
                 self._follow(process, log, len(runs))
             finally:
-                _end(process)
+                # Ray ends the tasks of its driver.
+                process.end(GRACE_S)
+                process.close()
 
             log.unlink(missing_ok=True)
 
-    def _follow(self, process: subprocess.Popen[bytes], log: Path, left: int) -> None:
+    def _follow(self, process: Child, log: Path, left: int) -> None:
         """Process the driver's events until it ends; `left` runs still have to end."""
-        assert process.stdout is not None
-        for line in process.stdout:
+        for line in process.output:
             event = decode_event(line) if line.endswith(b"\n") else None
             if isinstance(event, Done):
                 left -= 1
@@ -138,44 +135,25 @@ class RayStudy:
             elif isinstance(event, Broken):
                 raise CommandLineError(event.text)
 
-        status = process.wait()
+        status = process.wait() or 0
         # Ray ends a driver that loses its cluster, without an event.
         if left:
-            text = last_lines(log)
+            text = "\n".join(last_lines(log, LOG_LINES))
             raise CommandLineError(
                 "--ray: the connection to the cluster was lost, its process has "
                 f"ended ({ending(status)}):\n{text}"
             )
 
 
-def _send(process: subprocess.Popen[bytes], job: RayJob, runs: Sequence[Run]) -> None:
+def _send(process: Child, job: RayJob, runs: Sequence[Run]) -> None:
     """Send the job and its runs to the driver process.
 
     A dead process is ignored here, because the end of its events reports it.
     """
-    assert process.stdin is not None
     items = (Item(run.key, run.values, run.seed) for run in runs)
-    with contextlib.suppress(OSError):
-        process.stdin.write(encode_line(job) + b"\n")
-        while piece := list(itertools.islice(items, RUNS_PER_LINE)):
-            process.stdin.write(encode_line(piece) + b"\n")
-        process.stdin.flush()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the driver process; Ray then ends its tasks."""
-    with contextlib.suppress(OSError):
-        process.terminate()
-    try:
-        process.wait(GRACE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
+    process.send(encode_line(job), b"\n")
+    while piece := list(itertools.islice(items, RUNS_PER_LINE)):
+        process.send(encode_line(piece), b"\n")
 
 
 def check_cluster(address: str) -> None:

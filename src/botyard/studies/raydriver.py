@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from botyard.errors import CommandLineError
+from botyard.processes.child_process import stop_myself
 from botyard.studies.groups import Pace, group_seconds, take_group
 from botyard.studies.messages import Broken, Done, Event, Item
 from botyard.studies.messages import encode as encode_event
@@ -148,9 +149,7 @@ def _stop(*_: object) -> None:
 def _watch() -> None:
     """End this process when its parent closes standard input or dies (thread)."""
     sys.stdin.buffer.read()
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(END_GRACE_S)
-    os._exit(1)
+    stop_myself(END_GRACE_S)
 
 
 class _Driver:

@@ -25,6 +25,7 @@ from types import FrameType
 from typing import Any, BinaryIO, Final
 
 from botyard.model.filetables import checked
+from botyard.processes.child_process import stop_myself
 from botyard.processes.codeload import load_named
 from botyard.studies.messages import (
     Broken,
@@ -103,9 +104,7 @@ def _read(lines: BinaryIO, orders: queue.SimpleQueue[Group]) -> None:
         assert isinstance(order, Group)
         orders.put(order)
 
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(END_GRACE_S)
-    os._exit(1)
+    stop_myself(END_GRACE_S)
 
 
 END_GRACE_S: Final = 5.0

@@ -9,17 +9,17 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 import webbrowser
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from botyard.errors import WorldError
 from botyard.extras import install_command, is_installed
 from botyard.processes.interpreter import python_command
+from botyard.processes.launch import Child
 
 TITLE: Final = "botyard"
 SIZE: Final = (1280, 860)
@@ -42,6 +42,8 @@ PLACES: Final = (
     r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
 )
 """Usual installation paths on macOS and Windows, which are not on the search path."""
+CLOSE_S: Final = 3.0
+"""Time from asking a window to close until it is killed, s."""
 LAUNCH_WINDOW_S: Final = 1.5
 """Time within which a failing window process counts as never opened, s."""
 
@@ -51,15 +53,13 @@ class Window:
 
     Parameters
     ----------
-    process : Popen
+    process : Child
         Process of the window; it ends when the window is closed.
     profile : Path, optional
         Browser profile to delete with the window.
     """
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], profile: Path | None = None
-    ) -> None:
+    def __init__(self, process: Child, profile: Path | None = None) -> None:
         self._process = process
         self._profile = profile
         self._began = time.monotonic()
@@ -68,7 +68,7 @@ class Window:
     @property
     def is_open(self) -> bool:
         """Whether the window is open."""
-        status = self._process.poll()
+        status = self._process.status
         if status is not None and self._failed is None:
             self._failed = (
                 status != 0 and time.monotonic() - self._began < LAUNCH_WINDOW_S
@@ -88,13 +88,8 @@ class Window:
 
     def close(self) -> None:
         """Close the window and delete its profile."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(3)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-
+        if self._process.status is None:
+            self._process.end(CLOSE_S)
         if self._profile is not None:
             shutil.rmtree(self._profile, ignore_errors=True)
 
@@ -134,12 +129,8 @@ def open_window(url: str, mode: str = "normal") -> Window:
     if is_installed("window") and _has_toolkit():
         # In its own process group, Ctrl-C in the terminal does not reach the window;
         # the simulator closes it.
-        apart: Any = {"process_group": 0} if os.name == "posix" else {}
-        return Window(
-            subprocess.Popen(
-                python_command("botyard.ui.window:main", url, mode), **apart
-            )
-        )
+        command = python_command("botyard.ui.window:main", url, mode)
+        return Window(Child(command, input=None, output=None, errors=None))
 
     program = find_chromium()
     if program is None:
@@ -172,11 +163,7 @@ def open_window(url: str, mode: str = "normal") -> Window:
             # is safe.
         )
 
-    devnull = subprocess.DEVNULL
-    return Window(
-        subprocess.Popen(arguments, stdin=devnull, stdout=devnull, stderr=devnull),
-        profile,
-    )
+    return Window(Child(arguments), profile)
 
 
 def _remember_placement(profile: Path, mode: str) -> None:

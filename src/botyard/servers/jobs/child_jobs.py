@@ -13,19 +13,19 @@ import math
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import Any, Final
 
 from botyard.codec.messages import Channel, DamagedMessage, Types, write_message
 from botyard.errors import BotyardError
 from botyard.names import shown
 from botyard.processes.child_process import OUT_OF_MEMORY
 from botyard.processes.interpreter import python_command
+from botyard.processes.launch import PIPE, Child, ending, last_lines
 
 MIB: Final = 2**20
 KILL_WAIT_S: Final = 5.0
@@ -69,7 +69,7 @@ class Job:
     def __init__(self, module: str, limits: JobLimits) -> None:
         self._module = module
         self._limits = limits
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._lock = threading.Lock()
         self._reason = ""
         self._over = threading.Event()
@@ -103,7 +103,7 @@ class Job:
             try:
                 folder = tempfile.mkdtemp(prefix="botyard-")
                 stack.callback(shutil.rmtree, folder, ignore_errors=True)
-                said = stack.enter_context(Path(folder, "said").open("w+b"))
+                said = Path(folder, "said")
                 process = self._begin(folder, said)
             except OSError as error:
                 raise JobError(
@@ -115,15 +115,11 @@ class Job:
             timer.daemon = True
             timer.start()
             stack.callback(timer.cancel)
-            source, sink = (
-                cast(IO[bytes], process.stdout),
-                cast(IO[bytes], process.stdin),
-            )
             try:
-                write_message(sink, kind, request, type(request))
+                write_message(process.input, kind, request, type(request))
                 # Keep the pipe open: the process ends when its input closes.
-                sink.flush()
-                channel = Channel(source, types, self._limits.memory)  # type: ignore[arg-type]
+                process.input.flush()
+                channel = Channel(process.output, types, self._limits.memory)
                 while (message := channel.read()) is not None:
                     yield message
             except DamagedMessage as error:
@@ -133,11 +129,11 @@ class Job:
             else:
                 cause = ""
 
-            status = self._wait(process) if not cause else None
+            status = process.wait(KILL_WAIT_S) if not cause else None
             if self._reason or cause or status:
                 raise JobError(self._reason or cause or self._died(status or 0, said))
 
-    def _begin(self, folder: str, said: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _begin(self, folder: str, said: Path) -> Child:
         environment = (
             os.environ
             | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
@@ -154,13 +150,12 @@ class Job:
         with self._lock:
             if self._reason:
                 raise JobError(self._reason)
-            self._process = subprocess.Popen(
+            self._process = Child(
                 python_command(f"{self._module}:main", *arguments, unbuffered=True),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=said,
+                input=PIPE,
+                output=PIPE,
+                errors=said,
                 env=environment,
-                start_new_session=True,
                 # A hint for systems that support large pipes; others ignore it.
                 pipesize=MIB,
             )
@@ -180,26 +175,15 @@ class Job:
         """Wait at most `KILL_WAIT_S` until a killed job has released everything."""
         self._over.wait(KILL_WAIT_S)
 
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill the process and close its pipes."""
+    def _end(self, process: Child) -> None:
         process.kill()
-        for pipe in (process.stdin, process.stdout):
-            # Closing flushes unsent bytes, which fails if the process is gone.
-            with contextlib.suppress(OSError):
-                cast(IO[bytes], pipe).close()
-
-        self._wait(process)
-
-    def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
-        try:
-            return process.wait(KILL_WAIT_S)
-        except subprocess.TimeoutExpired:
-            return None
+        process.close()
+        process.wait(KILL_WAIT_S)
 
     def _too_long(self) -> str:
         return f"it took more than {self._limits.time:g} s (--job-time raises that)"
 
-    def _died(self, status: int, said: IO[bytes]) -> str:
+    def _died(self, status: int, output: Path) -> str:
         """Return the reason for the end of a process that was not killed here."""
         if status == OUT_OF_MEMORY:
             return (
@@ -210,17 +194,10 @@ class Job:
         # The kernel enforces the time limit as well.
         if -status == getattr(signal, "SIGXCPU", None):
             return self._too_long()
-        how = (
-            f"status {status}"
-            if status > 0
-            else signal.strsignal(-status) or f"signal {-status}"
-        )
-        # Only the end of the output matters: an exception's message is in its last
-        # line.
-        said.seek(max(0, said.seek(0, os.SEEK_END) - 4000))
-        lines = said.read().decode("utf-8", "replace").strip().splitlines()
-        return f"its process died ({how})" + (
-            f": {shown(lines[-1], 200)}" if lines else ""
+        # An exception's message is in the last line.
+        said = last_lines(output, 1)
+        return f"its process died ({ending(status)})" + (
+            f": {shown(said[0], 200)}" if said else ""
         )
 
 

@@ -7,7 +7,6 @@ into the cache. It ends at the latest when its standard input closes.
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import threading
 from concurrent.futures import Future
 from typing import Final
@@ -19,6 +18,7 @@ from botyard.native.cache import cache_of
 from botyard.processes.child_process import run_helper
 from botyard.processes.compiling import watch
 from botyard.processes.interpreter import python_command
+from botyard.processes.launch import PIPE, Child
 from botyard.worlds.warmup import has_mass_kernels, warm_up_masses
 
 _ONE_AT_A_TIME: Final = threading.Lock()
@@ -51,12 +51,7 @@ def get_mass_kernels() -> None:
 
 def _compile_elsewhere() -> None:
     command = python_command("botyard.servers.jobs.masskernels:main")
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as helper:
+    with Child(command, input=PIPE) as helper:
         helper.wait()
 
 

@@ -12,7 +12,6 @@ import errno
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +30,7 @@ from botyard.errors import (
 )
 from botyard.names import escaped
 from botyard.processes.interpreter import python_command
+from botyard.processes.launch import Child, ending
 from botyard.processes.safefile import (
     PRIVATE,
     Hold,
@@ -99,21 +99,20 @@ def supervise(
             # A process that died by a signal had no time to keep its log.
             if status < 0:
                 keep_log(log_file)
-            how = signal.strsignal(-status) if status < 0 else f"status {status}"
             # Without a state, a restart would lose the run.
             if not state.exists():
                 if status < 0:
-                    _say(f"botyard: the simulator died ({how})")
+                    _say(f"botyard: the simulator died ({ending(status)})")
                 return int(ExitCode.CRASH)
 
             deaths.append(time.monotonic())
             if len(deaths) == MAX_CRASHES and deaths[-1] - deaths[0] < CRASH_WINDOW_S:
                 _say(
-                    f"botyard: the simulator died ({how}) too often: no further restart"
+                    f"botyard: the simulator died ({ending(status)}) too often: no further restart"
                 )
                 return int(ExitCode.CRASH)
 
-            _say(f"botyard: the simulator died ({how}): restarting it")
+            _say(f"botyard: the simulator died ({ending(status)}): restarting it")
             if time.monotonic() - started < 2 * RESTART_DELAY_S:
                 time.sleep(RESTART_DELAY_S)
             more = ["--restarting-after-crash"]
@@ -250,7 +249,7 @@ class _Worker:
     """Child process with the simulator; termination signals are forwarded to it."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._wanted: int | None = None
         """Last termination signal that this process received."""
 
@@ -264,22 +263,29 @@ class _Worker:
 
         try:
             with _blocked():
-                self._process = subprocess.Popen(command, cwd=folder)
+                self._process = Child(
+                    command,
+                    input=None,
+                    output=None,
+                    errors=None,
+                    cwd=folder,
+                    # The terminal's signals and keys belong to the simulator.
+                    has_group=False,
+                )
         except OSError as error:
             raise DaemonError(f"cannot start the simulator: {error.strerror}") from None
 
         # Forward a signal that arrived before the process existed.
         self._forward()
         try:
-            return self._process.wait()
+            return self._process.wait() or 0
         finally:
             self._process = None
 
     def _forward(self) -> None:
         # Without a process, the simulator has died or is about to start.
         if self._wanted is not None and self._process is not None:
-            with contextlib.suppress(OSError):
-                self._process.send_signal(self._wanted)
+            self._process.signal(self._wanted)
 
     @contextlib.contextmanager
     def forwarding_signals(self) -> Iterator[None]:
