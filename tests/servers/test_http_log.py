@@ -52,3 +52,39 @@ def test_texts_that_are_not_utf_8(caplog: pytest.LogCaptureFixture) -> None:
     assert told and not any(record.exc_info for record in told)
     assert all(record.name == "botyard.http" for record in told)
     assert len(told) < 40
+
+
+BAD_BODIES = (
+    b"Transfer-Encoding: chunked\r\n\r\n-5\r\nhello",
+    b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFFFFFFFFF\r\nhello",
+    b"Transfer-Encoding: chunked\r\n\r\n5\r\nhelloworld",
+)
+
+
+async def reads(scope: object, receive: object, send: object) -> None:
+    """An application that answers at once."""
+    await send({"type": "http.response.start", "status": 404, "headers": []})  # type: ignore[operator]
+    await send({"type": "http.response.body", "body": b"no"})  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("body", BAD_BODIES)
+def test_bodies_that_are_not_valid(
+    body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client is told, and the application's own answer raises no exception."""
+    caplog.set_level(logging.INFO)
+
+    async def scene() -> None:
+        bound = listening("127.0.0.1", [0], "the test")
+        server = HttpServer(reads, bound)
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(*bound.getsockname())
+            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\n" + body)
+            assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+            writer.close()
+
+        await server.close()
+
+    asyncio.run(asyncio.wait_for(scene(), 120.0))
+    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert not any(record.exc_info for record in told)

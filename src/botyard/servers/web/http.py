@@ -235,6 +235,10 @@ class _Http(_ChunkedReader, H11Protocol):
         with contextlib.suppress(h11.LocalProtocolError):
             super().send_400_response(msg)
 
+        # The body of a request was not valid: its application must not answer as well.
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         self.caller.closes(self._loop.time())
 
 
