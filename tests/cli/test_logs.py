@@ -19,12 +19,15 @@ import pytest
 
 from botyard import __version__
 from botyard.cli import logs, run
+from botyard.cli.daemon import _free_log_file
 from botyard.cli.logs import set_up_logging
 from botyard.cli.run import _say_ready
-from botyard.errors import CommandLineError
+from botyard.errors import CommandLineError, ExitCode
+from botyard.processes.safefile import Hold
 from botyard.servers.pioneer.connection import RobotLog
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
+from tests.running import running
 from tests.waiting import Stalls, wait
 
 log = logging.getLogger("botyard.test")
@@ -226,6 +229,44 @@ def test_a_closed_log_is_not_waited_for(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(CommandLineError, match="--log-file: cannot write"):
         set_up_logging(file=str(tmp_path / "nowhere" / "a.log"))
+
+
+def test_a_log_that_another_simulator_writes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two simulators would mix their lines, and rename each other's old files."""
+    file = tmp_path / "a.log"
+    with running("--nomap", "--no-gui", "-p", str(free_port()), "-l", str(file)):
+        before = file.read_text()
+        code, _, err = call(
+            "--nomap", "-l", str(file), *FAST, str(free_port()), capsys=capsys
+        )
+        assert (
+            code == ExitCode.COMMAND_LINE and "a.log: is already being written" in err
+        )
+        assert file.read_text() == before
+
+    code, _, err = call(
+        "--nomap", "-l", str(file), *FAST, str(free_port()), capsys=capsys
+    )
+    assert code == 0 and file.read_text().startswith(before), "it was released"
+    assert [p.name for p in tmp_path.iterdir() if p.suffix == ".lock"] == []
+
+
+def test_a_log_can_be_set_up_again(tmp_path: Path) -> None:
+    set_up_logging(file=str(tmp_path / "a.log"))
+    set_up_logging(file=str(tmp_path / "a.log")).close()
+
+
+def test_each_simulator_in_the_background_has_a_log_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _free_log_file() == "botyard.log"
+    with Hold("botyard.log"):
+        assert _free_log_file() == "botyard-2.log"
+        with Hold("botyard-2.log"):
+            assert _free_log_file() == "botyard-3.log"
 
 
 def test_timing_statistics_and_html_by_the_command_line(

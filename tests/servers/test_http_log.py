@@ -71,7 +71,7 @@ async def reads(scope: object, receive: object, send: object) -> None:
 def test_bodies_that_are_not_valid(
     body: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The client is told, and the application's own answer raises no exception."""
+    """The client gets status 400, and the application's own answer raises no exception."""
     caplog.set_level(logging.INFO)
 
     async def scene() -> None:

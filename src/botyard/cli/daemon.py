@@ -5,17 +5,21 @@ The command ends when the simulator is ready.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import os
 import tempfile
 from collections.abc import Sequence
 
 import click
 
-from botyard.errors import DaemonError
+from botyard.errors import BusyFileError, DaemonError
 from botyard.processes.interpreter import python_command
 from botyard.processes.launch import PIPE, Child
+from botyard.processes.safefile import Hold
 
 LOG_FILE = "botyard.log"
-"""Default log file of a simulator in the background."""
+"""Default log file of a simulator in the background; a second one uses botyard-2.log."""
 
 
 def daemonize(args: Sequence[str], log_file: str | None) -> int:
@@ -42,7 +46,8 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
     # The last option wins, so the new process does not daemonize again.
     kept = [*args, "--no-daemonize", "--noninteractive"]
     if log_file is None:
-        kept += ["--log-file", LOG_FILE]
+        log_file = _free_log_file()
+        kept += ["--log-file", log_file]
     with tempfile.TemporaryFile("w+") as errors:
         try:
             process = Child(
@@ -64,7 +69,7 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
                 if "ready" in line:
                     click.echo(
                         "botyard runs in the background as process "
-                        f"{process.pid}; its log is {log_file or LOG_FILE}"
+                        f"{process.pid}; its log is {log_file}"
                     )
                     return 0
         except BaseException:
@@ -76,6 +81,16 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
         errors.seek(0)
         click.echo(errors.read(), nl=False, err=True)
         return status
+
+
+def _free_log_file() -> str:
+    """Return the first default name that no other simulator writes."""
+    stem, suffix = os.path.splitext(LOG_FILE)
+    numbered = (f"{stem}-{number}{suffix}" for number in itertools.count(2))
+    for name in itertools.chain((LOG_FILE,), numbered):
+        with contextlib.suppress(BusyFileError), Hold(name):
+            return name
+    raise AssertionError("the names do not end")
 
 
 __all__ = ["LOG_FILE", "daemonize"]

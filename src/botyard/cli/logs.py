@@ -25,7 +25,7 @@ from typing import Final
 
 from botyard.errors import CommandLineError
 from botyard.names import escaped
-from botyard.processes.safefile import is_device, is_replaceable_own, open_own
+from botyard.processes.safefile import Hold, is_device, is_replaceable_own, open_own
 from botyard.protocols.tokenbucket import TokenBucket
 
 KEPT_FILES: Final = 5
@@ -135,8 +135,33 @@ class _Json(logging.Formatter):
 class _File(logging.handlers.RotatingFileHandler):
     """Log file with rotation, safe in folders that other users can write to.
 
-    It never follows links, and renames and replaces regular files only.
+    It never follows links, and renames and replaces regular files only. No other
+    simulator writes the file meanwhile: two would rename each other's old files.
+
+    Raises
+    ------
+    BusyFileError
+        Another simulator writes the file.
+    OSError
+        The file cannot be written.
     """
+
+    def __init__(self, file: str, size: int) -> None:
+        self._hold = Hold(file)
+        try:
+            super().__init__(
+                file, maxBytes=size, backupCount=KEPT_FILES, encoding="utf-8"
+            )
+        except BaseException:
+            self._hold.release()
+            raise
+
+    def close(self) -> None:
+        """Close the file, and let other simulators write it."""
+        try:
+            super().close()
+        finally:
+            self._hold.release()
 
     def _open(self) -> io.TextIOWrapper:
         return io.TextIOWrapper(
@@ -383,18 +408,22 @@ def set_up_logging(
 
     Raises
     ------
+    BusyFileError
+        Another simulator writes the file.
     CommandLineError
         The file cannot be written.
     """
     handler: logging.Handler
     stamp = "%H:%M:%S"
+    root = logging.getLogger("botyard")
+    # Closed first: the new handler may write the same file.
+    for old in root.handlers:
+        old.close()
     if file is None:
         handler = logging.StreamHandler(sys.stderr)
     else:
         try:
-            handler = _File(
-                file, maxBytes=max_size, backupCount=KEPT_FILES, encoding="utf-8"
-            )
+            handler = _File(file, max_size)
         except OSError as error:
             raise CommandLineError(
                 f"--log-file: cannot write {file}: {error.strerror}"
@@ -408,9 +437,6 @@ def set_up_logging(
         "json": _Json,
     }
     handler.setFormatter(formatters[form]())
-    root = logging.getLogger("botyard")
-    for old in root.handlers:
-        old.close()
     logs = Logs(handler)
     root.handlers[:] = [logs]
     root.setLevel(
