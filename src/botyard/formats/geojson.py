@@ -228,7 +228,8 @@ def _reference_system(root: Any, name: str, options: Options) -> int | None:
     text = properties.get("name") if isinstance(properties, dict) else None
     # The form before 2008.
     code = properties.get("code") if isinstance(properties, dict) else None
-    if text is None and type(code) is int and crs.get("type") == "EPSG":
+    is_old = isinstance(crs, dict) and crs.get("type") == "EPSG"
+    if is_old and text is None and type(code) is int:
         return code
     if isinstance(text, str):
         # OGC names of systems in degrees: CRS84, CRS83, CRS27.
