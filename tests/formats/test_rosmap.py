@@ -200,6 +200,11 @@ def test_images_of_all_kinds(tmp_path: Path, kind: str) -> None:
             3,
             "found [1, …, 0, 0, 0, …]",
         ),
+        (
+            GOOD.replace("[-1.0, -2.0, 0.0]", "[1e308, 0, 0]"),
+            3,
+            "origin: expected [x, y, yaw], m and rad, found [1e308, 0, 0]",
+        ),
         (GOOD + "mode: costmap\n", 7, "one of trinary, scale, raw"),
         (
             GOOD.replace("image: lab.pgm", "image: {}"),

@@ -142,14 +142,16 @@ class _Reader:
             raise self.fail(key, expected)
         return value
 
-    def numbers(self, key: str, expected: str, count: int) -> tuple[float, ...]:
+    def numbers(
+        self, key: str, expected: str, count: int, most: float
+    ) -> tuple[float, ...]:
         node = self._nodes.get(key)
         values = (
             [_number(n) for n in node.value]
             if isinstance(node, yaml.SequenceNode)
             else []
         )
-        if len(values) != count or any(v is None for v in values):
+        if len(values) != count or any(v is None or abs(v) > most for v in values):
             raise self.fail(key, expected)
         return tuple(v for v in values if v is not None)
 
@@ -201,7 +203,7 @@ def parse(text: str, path: str | None = None, meter: Meter | None = None) -> Ros
         resolution=r.number(
             "resolution", "metres per pixel, greater than 0", 1e-6, 1e4
         ),
-        origin=_three(r.numbers("origin", "[x, y, yaw], m and rad", 3))
+        origin=_three(r.numbers("origin", "[x, y, yaw], m and rad", 3, 1e9))
         if "origin" in r
         else (0.0, 0.0, 0.0),
         negate=negate in NEGATED,
