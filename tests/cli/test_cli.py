@@ -141,6 +141,31 @@ def test_a_working_folder_that_is_not_there(capsys: pytest.CaptureFixture[str]) 
     assert (code, "cannot change to" in err) == (247, True)
 
 
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("run", LONG), "no such map file"),
+        (("run", f"./{LONG}/a.map"), "no such map file: File name too long"),
+        (("maps", LONG), "no such map file"),
+        (("run", "office", "--record", f"{LONG}.mcap"), "File name too long"),
+        (("run", "office", "--snapshot", f"{LONG}.png"), "File name too long"),
+        (("render", "office", f"{LONG}.png"), "File name too long"),
+        (("convert", "office", f"{LONG}.yaml"), "File name too long"),
+        (("traffic", "run", f"{LONG}.json"), "File name too long"),
+        (("bench", "navigation", "--policy", f"{LONG}.py:X"), "there is no file"),
+    ],
+)
+def test_a_name_that_the_system_refuses_is_an_error_not_a_crash(
+    args: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call(*args, capsys=capsys)
+    assert code != 0 and told in err
+    assert "Traceback" not in err
+
+
 def test_a_log_file_that_cannot_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

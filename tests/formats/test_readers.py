@@ -18,7 +18,14 @@ import pytest
 from PIL import Image
 
 from botyard.cli.scenario import EXAMPLE
-from botyard.errors import BotyardError, BudgetError, FormatError, MapError, ModelError
+from botyard.errors import (
+    BotyardError,
+    BudgetError,
+    FormatError,
+    MapError,
+    ModelError,
+    NoSuchMapError,
+)
 from botyard.formats.adf import parse_adf
 from botyard.formats.base import Format, Options, Source
 from botyard.formats.budget import Budget
@@ -289,6 +296,12 @@ def test_shipped_maps_and_scenarios_run(name: str) -> None:
     assert told == []
     assert find_client_map(name, ()).is_file()
     assert load_world(name).scene.bounds is not None
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "y" * 300 + "/a.map", "a\0b", ""])
+def test_a_name_of_a_client_that_the_system_refuses(name: str, tmp_path: Path) -> None:
+    with pytest.raises(NoSuchMapError):
+        find_client_map(name, [tmp_path])
 
 
 # -- damaged pictures, archives and parameter files

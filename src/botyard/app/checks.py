@@ -293,11 +293,11 @@ def check_can_be_written(
         return
     path = Path(name)
     folder = path.parent
-    if path.is_dir():
+    if os.path.isdir(path):
         reason = "it is a folder"
-    elif not folder.is_dir():
+    elif not os.path.isdir(folder):
         reason = f"there is no folder {folder}"
-    elif not os.access(path if path.exists() else folder, os.W_OK):
+    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
         reason = "permission denied"
     else:
         try:

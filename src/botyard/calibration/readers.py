@@ -6,6 +6,7 @@ They read recordings of botyard, bags of ROS 1 and 2, Pioneer packets
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -57,7 +58,7 @@ def read_log(
         return read_csv(path, spec, choice, budget)
     # A recording of botyard and a ROS 2 bag may both be MCAP files: the metadata
     # decides.
-    if path.is_dir() or (
+    if os.path.isdir(path) or (
         path.suffix.lower() in BAGS and not _is_recording(path, budget)
     ):
         return read_bag(path, choice, budget)

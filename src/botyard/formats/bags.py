@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import os
 import struct
 import threading
 import urllib.parse
@@ -184,7 +185,7 @@ def _raw_messages(
     """
     from rosbags import rosbag1, rosbag2
 
-    for one in path.glob("*.db3") if path.is_dir() else [path]:
+    for one in path.glob("*.db3") if os.path.isdir(path) else [path]:
         if one.suffix.lower() == ".db3":
             _check_database(one, error)
 

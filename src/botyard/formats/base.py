@@ -170,7 +170,7 @@ class Source:
     def _is_inside(self, path: Path) -> bool:
         """Return whether a path is a file of the archive that this file came in."""
         assert self.root is not None
-        return path.resolve().is_relative_to(self.root) and path.is_file()
+        return path.resolve().is_relative_to(self.root) and os.path.isfile(path)
 
 
 def reason_of(error: Exception) -> str:

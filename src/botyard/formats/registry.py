@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import tempfile
 import zipfile
 import zlib
@@ -92,7 +93,7 @@ def _open_map(source: Source, name: str, options: Options) -> Scene:
     root = None if path is not None else source.root
     if path is None:
         path = source.beside(name, "the map")
-        if root is None and not path.is_file():
+        if root is None and not os.path.isfile(path):
             path = find_map(path if Path(name).parent != Path() else name)
 
     inner = replace(read_source(path, options.budget), root=root)
@@ -484,7 +485,7 @@ def _shipped_map(name: str) -> Path | None:
 
 def _in_folder(folder: Path, name: str) -> Path | None:
     """Return a file of `folder` by its name in any case (MAP-017)."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         return None
     lower = name.lower()
     try:
@@ -513,7 +514,9 @@ def find_map(name: str | Path) -> Path:
         There is no such file.
     """
     path = Path(name)
-    if path.is_file():
+    # `Path.is_file` raises for a name that is too long, and for a folder that may not
+    # be read; `os.path.isfile` does not.
+    if os.path.isfile(path):
         return path
     found = _in_folder(path.parent, path.name)
     if found is not None:
@@ -537,7 +540,22 @@ def find_map(name: str | Path) -> Path:
             name,
         )
 
-    raise MapError("no such map file", name)
+    raise MapError(f"no such map file{_obstacle(path)}", name)
+
+
+def _obstacle(path: Path) -> str:
+    """Return why a path cannot be looked up, such as ``: Permission denied``.
+
+    The text is empty if there is only no such file.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return ""
+    except OSError as error:
+        return f": {error.strerror}"
+
+    return ""
 
 
 def find_client_map(name: str, folders: Sequence[Path]) -> Path:
@@ -564,7 +582,7 @@ def find_client_map(name: str, folders: Sequence[Path]) -> Path:
         raise NoSuchMapError("expected the name of a map file, found none")
     for folder in folders:
         path = folder / name
-        found = path if path.is_file() else _in_folder(path.parent, path.name)
+        found = path if os.path.isfile(path) else _in_folder(path.parent, path.name)
         # Resolving follows links, which could lead out of the folder.
         if found is not None and found.resolve().is_relative_to(folder):
             return found.resolve()

@@ -16,6 +16,7 @@ Sources: documentation of the packages map_server (wiki of ROS 1) and nav2_map_s
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -298,7 +299,7 @@ def read(source: Source, options: Options = Options()) -> World:
         raise
     except MapError as error:
         raise MapError(
-            f"the map's image {error.reason if image.exists() else 'does not exist'}",
+            f"the map's image {error.reason if os.path.exists(image) else 'does not exist'}",
             image,
         ) from None
 

@@ -198,7 +198,7 @@ def find_file(
     for found in tried:
         try:
             # The check comes first, so that a refused file is not even touched.
-            if allowed(found) and found.is_file():
+            if allowed(found) and os.path.isfile(found):
                 return found
         except (OSError, ValueError):
             # The name is too long, or has a null character.
@@ -412,7 +412,7 @@ def parse(
         found text.
     """
     world = WorldFile(meter=Meter(budget, str(path), ModelFileError), allowed=allowed)
-    around = (Path(path),) if Path(path).is_file() else ()
+    around = (Path(path),) if os.path.isfile(path) else ()
     _Parser(text, Path(path), world, around).run()
     return world
 

@@ -101,7 +101,7 @@ def _of_file(path: Path) -> ModuleType:
         return _FILES[path]
     name = f"{_PREFIX}{len(_FILES)}_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
-    if not path.is_file() or spec is None or spec.loader is None:
+    if not os.path.isfile(path) or spec is None or spec.loader is None:
         raise ImportError(f"there is no file {path}")
     module = importlib.util.module_from_spec(spec)
     _search(path.parent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -72,7 +73,7 @@ class Conditions:
         """Return a map by name; read it only once."""
         if name not in self.worlds:
             path = self.folder / name
-            if not path.is_file():
+            if not os.path.isfile(path):
                 path = find_map(name)
             # Dictionaries keep insertion order: this removes the map that was read
             # first.
@@ -427,7 +428,9 @@ def _traffic(setup: Setup, seed: int, conditions: Conditions) -> dict[str, Any]:
     task = conditions.folder / part.task
     # With a number of robots, the task is a generated family; otherwise a file or a
     # shipped task.
-    family = part.task if part.robots else str(task if task.is_file() else part.task)
+    family = (
+        part.task if part.robots else str(task if os.path.isfile(task) else part.task)
+    )
     rules = Rules(
         time_limit=part.time_limit,
         stop_at_end=part.stop_at_end,
