@@ -237,6 +237,8 @@ def test_a_log_that_another_simulator_writes(
     """Two simulators would mix their lines, and rename each other's old files."""
     file = tmp_path / "a.log"
     with running("--nomap", "--no-gui", "-p", str(free_port()), "-l", str(file)):
+        # a thread writes the log, and this is its last line
+        wait(lambda: "seed 1" in file.read_text())
         before = file.read_text()
         code, _, err = call(
             "--nomap", "-l", str(file), *FAST, str(free_port()), capsys=capsys
