@@ -310,6 +310,9 @@ def test_a_client_that_is_accepted_in_the_moment_of_the_end_has_no_session() -> 
         def get_extra_info(self, name: str, default: Any = None) -> Any:
             return ("127.0.0.1", 1) if name == "peername" else default
 
+        def set_write_buffer_limits(self, high: Any = None, low: Any = None) -> None:
+            pass
+
         def abort(self) -> None:
             self.aborted = True
 

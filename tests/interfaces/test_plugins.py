@@ -418,7 +418,7 @@ async def stop_reading(client: Client, held: Any) -> int:
     """
     client.writer.transport.pause_reading()  # type: ignore[attr-defined]
     sent = 0
-    while "unread" not in held._pauses:
+    while not (held.is_reading_paused or held.is_over):
         client.writer.write(b"x" * 100)
         sent += 100
         await asyncio.sleep(0)
@@ -444,7 +444,7 @@ def test_one_that_does_not_read_is_read_no_further_until_it_does() -> None:
                 await one.reader.readexactly(sent * 2000)
 
             await until(lambda: held._session.snapshots > told)
-            assert not held._pauses
+            assert not held.is_reading_paused
 
     asyncio.run(main())
 
@@ -452,7 +452,7 @@ def test_one_that_does_not_read_is_read_no_further_until_it_does() -> None:
 def test_one_that_does_not_read_for_long_is_cut_off(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(pump_module, "MAX_STUCK", 0.0)
+    monkeypatch.setattr(pump_module.TcpClient, "max_stuck", 0.0)
 
     async def main() -> None:
         async with served(echo(times=2000)) as (_, pump, connect):
@@ -480,11 +480,11 @@ def test_a_flood_waits_for_itself() -> None:
         async with served(echo(times=0)) as (parts, pump, connect):
             one, other = await connect(), await connect()
             one.writer.write(b"x" * 2_000_000)
-            await until(lambda: pump.clients[0]._inlet.waits)  # type: ignore[union-attr]
+            await until(lambda: pump.clients[0].is_reading_paused)  # type: ignore[union-attr]
             tick = parts.hub.sim.tick
             await until(lambda: parts.hub.sim.tick > tick + 5)
             assert other.writer is not None
-            assert pump.clients[0]._pauses, "nothing more is read from it"
+            assert pump.clients[0].is_held_up
 
     asyncio.run(main())
 

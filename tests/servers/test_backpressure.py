@@ -17,44 +17,14 @@ from hypothesis import strategies as st
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.protocols.pioneer.packet import command, frame
-from botyard.servers.pioneer.intake import (
-    BURST,
-    BYTES_PER_TURN,
-    CHUNK,
-    ITERATION_BUDGET_S,
-    SHARED_BURST,
-    Inlet,
-    Intake,
-)
+from botyard.servers import streampeer
+from botyard.servers.sockets import READ_SIZE
+from botyard.servers.streampeer import PIECE
+from botyard.servers.timeshare import BURST_S, TimeShare
 from tests.ports import free_port
 from tests.running import running
+from tests.servers.senders import BURST, LONGEST_S, Clock, Sender
 from tests.waiting import PATIENCE, wait
-
-
-class Sender:
-    """A client, seen from the server."""
-
-    def __init__(
-        self, intake: Intake, told: list[tuple[str, bytes]], name: str
-    ) -> None:
-        self.name = name
-        self.told = told
-        self.reads = True
-        self.inlet = Inlet(intake, self._work, self._pause, self._resume)
-
-    def _work(self, data: bytes) -> None:
-        self.told.append((self.name, data))
-
-    def _pause(self) -> None:
-        assert self.reads
-        self.reads = False
-
-    def _resume(self) -> None:
-        assert not self.reads
-        self.reads = True
-
-    def all(self) -> bytes:
-        return b"".join(data for name, data in self.told if name == self.name)
 
 
 def in_loop(act: Callable[[], object]) -> None:
@@ -67,23 +37,30 @@ def in_loop(act: Callable[[], object]) -> None:
 
 
 def test_what_comes_slowly_is_worked_off_at_once() -> None:
+    """Others may flood: each has a budget of its own, and one alone the shared one."""
+
     async def act() -> None:
+        clock = Clock()
+        turns = TimeShare(0.2, clock, LONGEST_S)
         told: list[tuple[str, bytes]] = []
-        a = Sender(Intake(lambda: 0.0), told, "a")
-        a.inlet.take(b"x" * int(BURST))
-        assert a.all() == b"x" * int(BURST)
-        assert all(len(data) <= CHUNK for _, data in told)
-        a.inlet.take(b"y" * int(SHARED_BURST))
-        assert a.all()[int(BURST) :] == b"y" * int(SHARED_BURST), (
-            "one alone may have what is for all"
-        )
-        assert a.reads
-        a.inlet.take(b"z" * 100_000)
-        assert b"z" not in a.all()
-        assert not a.reads
-        b = Sender(a.inlet._intake, told, "b")
-        b.inlet.take(b"x" * int(BURST))
-        assert b.all() == b"x" * int(BURST), "and others still have their own"
+
+        def work(data: bytes) -> None:
+            clock.now += len(data) * 1e-7
+
+        a = Sender(turns, told, "a", work)
+        a.data_received(b"x" * BURST)
+        assert a.all() == b"x" * BURST
+        assert all(len(data) <= PIECE for _, data in told)
+        a.data_received(b"y" * BURST)
+        assert not a.inbox, "one alone may have what is for all"
+        turns.spend(2 * BURST_S)
+        a.data_received(b"z" * BURST)
+        assert len(a.inbox) == BURST, "it is used up"
+        b = Sender(turns, told, "b", work)
+        b.data_received(b"x" * 1000)
+        assert b.all() == b"x" * 1000, "and others still have their own"
+        a.drop()
+        assert (a.ends, a.line.is_aborted, turns.is_idle) == (1, True, True)
 
     in_loop(act)
 
@@ -93,60 +70,51 @@ def test_what_comes_slowly_is_worked_off_at_once() -> None:
 def test_nothing_is_lost_and_nothing_overtaken(sizes: list[int]) -> None:
     async def act() -> None:
         told: list[tuple[str, bytes]] = []
-        a = Sender(Intake(), told, "a")
+        a = Sender(TimeShare(0.2), told, "a")
         sent = b""
         for n, size in enumerate(sizes):
             # no more comes from a client that is not read
-            while not a.reads:
+            while not a.line.reads:
                 await asyncio.sleep(0.001)
             data = bytes([n]) * size
             sent += data
-            a.inlet.take(data)
+            a.data_received(data)
 
-        while not a.reads:
+        while a.inbox:
             await asyncio.sleep(0.001)
-        assert a.all() == sent
+        assert a.all() == sent and a.line.reads
 
     in_loop(act)
 
 
 def test_those_who_wait_take_turns() -> None:
     async def act() -> None:
-        intake = Intake(lambda: 0.0)
+        clock = Clock()
+        turns = TimeShare(0.5, clock, LONGEST_S)
         told: list[tuple[str, bytes]] = []
-        a, b, c = (Sender(intake, told, n) for n in "abc")
-        a.inlet.take(b"x" * 2 * int(SHARED_BURST))
-        b.inlet.take(b"x" * 2 * int(SHARED_BURST))
-        assert not (a.reads or b.reads)
-        assert told == []
-        c.inlet.take(b"small")
+
+        def work(_: bytes) -> None:
+            clock.now += 0.001
+
+        a, b = (Sender(turns, told, n, work) for n in "ab")
+        turns.spend(1.1 * BURST_S)
+        for one in (a, b):
+            one.data_received(b"x" * 2 * READ_SIZE)
+        assert not (a.line.reads or b.line.reads) and not told
+        c = Sender(turns, told, "c", work)
+        c.data_received(b"small")
         assert told == [("c", b"small")], "who sends little does not wait"
-        while not (a.reads and b.reads):
+        while len(told) < 50:
             await asyncio.sleep(0.001)
-        turns = [name for name, data in told if name != "c"]
-        slices = [
-            "".join(turns[i : i + BYTES_PER_TURN // CHUNK])
-            for i in range(0, len(turns), BYTES_PER_TURN // CHUNK)
-        ]
-        assert [set(s) for s in slices[:10]] == [{"a"}, {"b"}] * 5
-        a.inlet.take(b"y" * 2 * int(SHARED_BURST))
-        a.inlet.close()
-        b.inlet.take(b"y" * 2 * int(SHARED_BURST))
+        order = "".join(name for name, _ in told[1:41])
+        assert order in ("ab" * 20, "ba" * 20)
+        a.drop()
         before = len(told)
-        while not b.reads:
+        while len(told) < before + 10:
             await asyncio.sleep(0.001)
         assert {name for name, _ in told[before:]} == {"b"}, "who is gone has no turn"
 
     in_loop(act)
-
-
-class Clock:
-    """Time that only work takes."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize("freed", [0.0, 1.0])
@@ -157,59 +125,101 @@ def test_what_costs_much_waits_however_few_bytes_it_has(freed: float) -> None:
 
     async def act() -> None:
         clock = Clock()
-        intake = Intake(clock)
-        done: list[bytes] = []
+        told: list[tuple[str, bytes]] = []
 
         def work(data: bytes) -> None:
             clock.now += 0.01 * (1.0 - freed)
-            done.append(data)
 
-        reads = [True]
-        inlet = Inlet(
-            intake, work, lambda: reads.append(False), lambda: reads.append(True)
-        )
-        inlet.take(b"x" * 10 * CHUNK)
+        a = Sender(TimeShare(0.5, clock, LONGEST_S), told, "a", work)
+        a.data_received(b"x" * 10 * PIECE)
         if freed:
-            assert len(done) == 10
+            assert len(told) == 10
             return
 
-        assert len(done) <= 5, (
-            "what is its own, what is for all, and the one that showed what it costs"
-        )
-        assert not reads[-1]
-        while not reads[-1]:
+        assert len(told) <= 2, "one shows what it costs, and one is over the limit"
+        while a.inbox:
             await asyncio.sleep(0.001)
-        assert b"".join(done) == b"x" * 10 * CHUNK
-        inlet.take(b"y")
-        assert not reads[-1], "it still owes what it has used"
+        assert a.all() == b"x" * 10 * PIECE
+        a.data_received(b"y")
+        assert a.inbox, "it still owes what it has used"
 
     in_loop(act)
 
 
-def test_who_hangs_up_while_it_waits_is_gone_at_once() -> None:
+def test_who_hangs_up_while_it_waits_is_gone_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Although nothing is read from it."""
+    monkeypatch.setattr(streampeer, "HANGUP_POLL_S", 0.01)
+
     async def act() -> None:
-        intake = Intake()
-        cut: list[str] = []
-        worked: list[int] = []
-        is_gone = [False]
-        inlet = Inlet(
-            intake,
-            lambda data: worked.append(len(data)),
-            lambda: None,
-            lambda: None,
-            lambda: is_gone[0],
-            lambda: cut.append("a"),
-        )
-        inlet.take(b"x" * 10_000_000)
-        is_gone[0] = True
-        while not cut:
-            await asyncio.sleep(0.001)
-        assert sum(worked) < 1_000_000
-        before = len(worked)
-        inlet.take(b"more")
+        ours, theirs = socket.socketpair()
+        told: list[tuple[str, bytes]] = []
+        a = Sender(TimeShare(0.2), told, "a", lambda _: time.sleep(0.0005))
+        a.line._extra["socket"] = ours  # type: ignore[attr-defined]
+        with ours, theirs:
+            a.data_received(b"x" * 10_000_000)
+            await asyncio.sleep(0.05)
+            assert not a.ends, "it is still there"
+            theirs.close()
+            async with asyncio.timeout(PATIENCE):
+                while not a.ends:
+                    await asyncio.sleep(0.001)
+
+        assert len(a.all()) < 10_000_000 and a.line.is_aborted
+        before = len(told)
+        a.data_received(b"more")
         await asyncio.sleep(0.05)
-        assert len(worked) == before
-        assert cut == ["a"]
+        assert (len(told), a.ends, a._timer) == (before, 1, None)
+
+    in_loop(act)
+
+
+def test_deadlines_are_one_timer_and_count_after_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """None without a deadline; a later deadline moves it; who has spoken is not late."""
+    monkeypatch.setattr(streampeer, "LOOK_AGAIN_S", 0.005)
+
+    async def act() -> None:
+        turns = TimeShare(0.2)
+        a = Sender(turns, [], "a")
+        assert a._timer is None
+        a.give(0.02)
+        first = a._timer
+        a.give(0.1)
+        assert a._timer is first, "a timer that comes too early looks and waits on"
+        a.give(0.01)
+        assert a._timer is not first
+        turns.spend(1000.0)
+        a.own = a.own_time = None
+        a.data_received(b"x")
+        await asyncio.sleep(0.05)
+        assert not a.ends and a.inbox, "its bytes wait for us"
+        a.inbox.clear()
+        async with asyncio.timeout(PATIENCE):
+            while not a.ends:
+                await asyncio.sleep(0.001)
+
+        assert a._timer is None
+
+    in_loop(act)
+
+
+def test_the_last_words_are_written_but_not_for_ever() -> None:
+    async def act() -> None:
+        a = Sender(TimeShare(0.2), [], "a")
+        assert a.outlet is not None
+        a.pause_writing()
+        a.outlet.write(b"x")
+        a.finish(0.02)
+        a.data_received(b"more")
+        assert not a.inbox and not a.line.is_aborted
+        async with asyncio.timeout(PATIENCE):
+            while not a.ends:
+                await asyncio.sleep(0.001)
+
+        assert a.line.is_aborted
 
     in_loop(act)
 
@@ -330,34 +340,22 @@ def test_many_who_begin_at_the_same_moment_are_worked_off_in_several_turns_of_th
 
     async def act() -> None:
         clock = Clock()
-        intake = Intake(clock)
+        turns = TimeShare(0.2, clock, LONGEST_S)
         told: list[tuple[str, bytes]] = []
 
-        def work(name: str, data: bytes) -> None:
-            clock.now += 0.4 * ITERATION_BUDGET_S
-            told.append((name, data))
-
-        reads: dict[str, bool] = {}
-
-        def inlet(name: str) -> Inlet:
-            return Inlet(
-                intake,
-                lambda data: work(name, data),
-                lambda: reads.update({name: False}),
-                lambda: reads.update({name: True}),
-            )
+        def work(_: bytes) -> None:
+            clock.now += 0.4 * LONGEST_S
 
         names = [f"{k:03}" for k in range(100)]
-        inlets = [inlet(name) for name in names]
-        for name, one in zip(names, inlets, strict=True):
-            one.take(name.encode())
-            one.take(b"!")
+        senders = {name: Sender(turns, told, name, work) for name in names}
+        for name, one in senders.items():
+            one.data_received(name.encode())
+            one.data_received(b"!")
 
         assert len(told) == 3, "the third one was too much"
-        gone, broken = inlets[50], inlets[60]
-        gone.close()
-        broken._work = lambda _: 1 / 0
-        turns = most = 0
+        senders["050"].drop()
+        senders["060"].work = lambda _: 1 / 0
+        rounds = most = 0
         names.remove("050")
         names.remove("060")
         whole = sum(len(name) + 1 for name in names)
@@ -365,19 +363,16 @@ def test_many_who_begin_at_the_same_moment_are_worked_off_in_several_turns_of_th
             while sum(len(data) for _, data in told) < whole:
                 before = len(told)
                 await asyncio.sleep(0)
-                most, turns = max(most, len(told) - before), turns + 1
+                most, rounds = max(most, len(told) - before), rounds + 1
 
         assert most == 3
-        assert turns >= len(names) / 3
+        assert rounds >= len(names) / 3
         for name in names:
-            assert (
-                b"".join(data for n, data in told if n == name) == name.encode() + b"!"
-            ), "nothing is lost, in order"
+            assert senders[name].all() == name.encode() + b"!", "in order"
 
-        assert all(reads.get(name, True) for name in names)
-        assert told[4:40] == [(name, name.encode() + b"!") for name in names[2:38]], (
-            "who came first is first"
-        )
+        assert senders["060"].ends == 1
+        first = [name for name, _ in told[4:40]]
+        assert first == sorted(first), "who came first is first"
 
     in_loop(act)
 
@@ -385,15 +380,15 @@ def test_many_who_begin_at_the_same_moment_are_worked_off_in_several_turns_of_th
 def test_many_who_end_at_the_same_moment_do_so_in_several_turns_of_the_loop() -> None:
     async def act() -> None:
         clock = Clock()
-        intake = Intake(clock)
+        turns = TimeShare(0.2, clock, LONGEST_S)
         ended: list[int] = []
 
         def end(k: int) -> None:
-            clock.now += 0.4 * ITERATION_BUDGET_S
+            clock.now += 0.4 * LONGEST_S
             ended.append(k)
 
         for k in range(30):
-            intake.soon(lambda k=k: end(k))  # type: ignore[misc]
+            turns.soon(lambda k=k: end(k))  # type: ignore[misc]
         assert ended == [0, 1, 2]
         while len(ended) < 30:
             before = len(ended)

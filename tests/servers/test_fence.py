@@ -20,10 +20,11 @@ from botyard.protocols.pioneer.packet import Parser, command, frame
 from botyard.protocols.pioneer.session import Session
 from botyard.servers.hub import Hub
 from botyard.servers.pioneer import nullmodem
-from botyard.servers.pioneer.intake import BURST, SHARED_BURST, Inlet, Intake
 from botyard.servers.pioneer.nullmodem import NullModem
 from botyard.servers.throttledlog import ThrottledLog, watch_over
+from botyard.servers.timeshare import TimeShare
 from botyard.sim.simulation import Simulation
+from tests.servers.senders import Sender
 
 HELLO = frame(0) + frame(1) + frame(2) + command(1, 1) + command(230, 1)
 
@@ -242,36 +243,31 @@ def test_sessions_are_looked_after_although_that_failed_once() -> None:
 def test_bytes_that_cannot_be_worked_off_cost_their_client_alone() -> None:
     """The turns of those who wait go on, whoever raises in his."""
 
-    async def go() -> tuple[list[str], bytes]:
-        intake = Intake()
-        cut: list[str] = []
-        told: list[bytes] = []
-
-        def nothing() -> None: ...
+    async def go() -> tuple[Sender, bytes, bytes]:
+        turns = TimeShare(0.2)
+        told: list[tuple[str, bytes]] = []
 
         def bad(data: bytes) -> None:
             raise Broken("in a turn")
 
-        one = Inlet(intake, bad, nothing, nothing, cut=lambda: cut.append("bad"))
-        other = Inlet(
-            intake, told.append, nothing, nothing, cut=lambda: cut.append("good")
-        )
-        much = int(BURST + SHARED_BURST) + 1
-        one.take(b"x" * much)
-        other.take(b"y" * much)
-        while sum(map(len, told)) < much:
+        one, other = Sender(turns, told, "bad", bad), Sender(turns, told, "good")
+        turns.spend(0.06)
+        much = b"x" * 100_000
+        one.data_received(much)
+        other.data_received(much)
+        while len(other.all()) < len(much):
             await asyncio.sleep(0.001)
-        one.take(b"z")
-        third = Inlet(intake, told.append, nothing, nothing)
+        one.data_received(b"z")
+        third = Sender(turns, told, "third")
         # they can wait for their turns still
-        third.take(b"w" * much)
-        while sum(map(len, told)) < 2 * much:
+        third.data_received(much)
+        while len(third.all()) < len(much):
             await asyncio.sleep(0.001)
-        return cut, b"".join(told)
+        return one, one.all(), other.all()
 
-    cut, told = asyncio.run(asyncio.wait_for(go(), 100.0))
-    assert cut == ["bad"]
-    assert b"z" not in told
+    one, of_one, of_other = asyncio.run(asyncio.wait_for(go(), 100.0))
+    assert one.ends == 1 and one.line.is_aborted
+    assert not of_one and of_other == b"x" * 100_000
 
 
 def in_loop(act: Callable[[], Any]) -> None:

@@ -17,15 +17,18 @@ from typing import Any
 import pytest
 
 from botyard.control import Control
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import PeerError
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.tcpros import http, wire
 from botyard.protocols.tcpros import xmlrpc as rpc
+from botyard.servers import streampeer
 from botyard.servers.ros import ros1input, tcpros, xmlrpc
 from botyard.servers.ros.ros1 import Ros1, denial_of_ending
 from botyard.servers.ros.ros1master import Ros1Master
-from botyard.servers.ros.xmlrpc import Peer, RpcServer, call
+from botyard.servers.ros.xmlrpc import RpcServer, call
+from botyard.servers.streampeer import Peer, StreamPeer
 from botyard.servers.timeshare import TimeShare
 from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE
@@ -148,7 +151,7 @@ async def test_calls_are_answered_and_connections_kept() -> None:
         writer.write(request("a") + request("b", 1) + request("c", close=True))
         assert (await reader.read()).count(b"200 OK") == 3
         writer.close()
-        assert served.peers[0] == Peer("127.0.0.1", True)
+        assert served.peers[0][:2] == ("127.0.0.1", True)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +204,7 @@ async def test_a_long_call_is_read_in_slices_and_others_are_served_in_between() 
         def counted(self: rpc.Reader, data: bytes) -> None:
             nonlocal slices
             slices += 1
-            assert len(data) <= xmlrpc.BYTES_PER_TURN + http.MAX_HEAD
+            assert len(data) <= StreamPeer.piece + http.MAX_HEAD
             reader(self, data)
 
         rpc.Reader.feed = counted  # type: ignore[method-assign]
@@ -322,7 +325,7 @@ async def test_a_caller_that_does_not_read_is_asked_no_further() -> None:
         writer.write(request("m") * 5000)
         await until(
             lambda: any(
-                c._outlet.is_full and c._inbox for c in served.server._connections
+                c.outlet.is_full and c.inbox for c in served.server._connections
             )
         )
         before = len(served.peers)
@@ -354,10 +357,7 @@ async def test_the_connection_that_was_silent_for_longest_goes() -> None:
 
 @run
 async def test_what_is_switched_off_does_not_wait_for_those_who_do_not_read() -> None:
-    with (
-        limits(xmlrpc, CALL_TIMEOUT=0.05, SWEEP_INTERVAL_S=0.01),
-        limits(tcpros, CLOSE_TIMEOUT_S=0.05, SWEEP_INTERVAL_S=0.01),
-    ):
+    with limits(streampeer, CLOSE_TIMEOUT_S=0.05):
         async with World() as world:
             world.once = SimpleNamespace(ros1=b"m" * (16 << 20))
             reader, writer = await subscribed(world)
@@ -365,7 +365,7 @@ async def test_what_is_switched_off_does_not_wait_for_those_who_do_not_read() ->
             await until(
                 lambda: (
                     world.topic.readers
-                    and all(r._outlet.is_full for r in world.topic.readers)
+                    and all(r.outlet.is_full for r in world.topic.readers)
                 )
             )
             await connected(world.node._server.port)
@@ -379,7 +379,7 @@ async def test_what_is_switched_off_does_not_wait_for_those_who_do_not_read() ->
 
 @run
 async def test_half_calls_end() -> None:
-    with limits(xmlrpc, CALL_TIME=0.05, SWEEP_INTERVAL_S=0.01):
+    with limits(xmlrpc, CALL_TIME=0.05):
         async with Served() as served:
             with pytest.raises((ConnectionError, AssertionError)):
                 assert await said_to(served.server.port, request("m")[:-5]) == b"never"
@@ -437,8 +437,8 @@ async def test_what_all_calls_take_is_bounded() -> None:
         return now
 
     class Busy:
-        source = "a"
-        fence = xmlrpc.ErrorBarrier(logging.getLogger("t"), "x")
+        source, own_time = "a", None
+        fence = ErrorBarrier(logging.getLogger("t"), "x")
         turns_taken = 0
 
         def turn(self) -> bool:
@@ -462,7 +462,8 @@ async def test_each_address_has_its_part_of_the_time() -> None:
     order: list[str] = []
 
     class Busy:
-        fence = xmlrpc.ErrorBarrier(logging.getLogger("t"), "x")
+        own_time = None
+        fence = ErrorBarrier(logging.getLogger("t"), "x")
 
         def __init__(self, source: str) -> None:
             self.source = source
@@ -983,7 +984,7 @@ async def test_frames_that_announce_much_cost_little() -> None:
 
 @run
 async def test_strangers_are_few_and_have_little_time() -> None:
-    with limits(tcpros, MAX_STRANGERS_EACH=10, HEADER_TIME=0.3, SWEEP_INTERVAL_S=0.01):
+    with limits(tcpros, MAX_STRANGERS_EACH=10, HEADER_TIME=0.3):
         async with World() as world:
             idle = [await connected(world.node._server.port) for _ in range(30)]
             reader, _writer = await subscribed(world)
@@ -1038,9 +1039,7 @@ async def test_a_client_that_does_not_read_is_not_served_further() -> None:
         world.node.services["/long"] = offer  # type: ignore[assignment]
         writer.write(header + wire.frame(b"") * 50_000)
         await until(
-            lambda: (
-                count and any(c._outlet.is_full for c in world.node._server._settled)
-            )
+            lambda: count and any(c.outlet.is_full for c in world.node._server._settled)
         )
         before = count
         for _ in range(300):
@@ -1068,14 +1067,14 @@ async def test_a_slow_subscriber_costs_a_piece_and_not_a_message() -> None:
         await until(
             lambda: (
                 len(world.topic.readers) == 5
-                and all(r._outlet.is_full for r in world.topic.readers)
+                and all(r.outlet.is_full for r in world.topic.readers)
             )
         )
         assert all(
-            r._transport.get_write_buffer_size() <= 128 << 10
+            r.transport.get_write_buffer_size() <= 128 << 10
             for r in world.topic.readers
         )
-        assert len({id(r._outlet._pieces[0].obj) for r in world.topic.readers}) == 1, (
+        assert len({id(r.outlet._pieces[0].obj) for r in world.topic.readers}) == 1, (
             "all have the same bytes"
         )
         for writer in readers:

@@ -17,8 +17,8 @@ from botyard.protocols.tcpros.master import Master
 from botyard.servers.ros import ros1master, tcpros, xmlrpc
 from botyard.servers.ros.ros1master import Ros1Master
 from botyard.servers.ros.tcpros import Connection, TcprosServer
-from botyard.servers.ros.xmlrpc import Peer
 from botyard.servers.sockets import READ_SIZE
+from botyard.servers.streampeer import Peer
 from botyard.servers.timeshare import TimeShare
 from tests.waiting import PATIENCE
 
@@ -51,7 +51,7 @@ async def until(holds: Callable[[], bool]) -> None:
 async def idle(server: TcprosServer) -> None:
     """Until nobody waits for a turn."""
     for _ in range(20):
-        await until(lambda: not server.turns._queues)
+        await until(lambda: server.turns.is_idle)
         await asyncio.sleep(0.005)
 
 
@@ -100,7 +100,7 @@ def test_answers_that_clients_of_one_address_do_not_read_have_a_limit() -> None:
         await until(lambda: len(server._settled) == 40)
         await idle(server)
         unread = sum(
-            one._outlet.unread for one in server._settled if one._outlet is not None
+            one.outlet.unread for one in server._settled if one.outlet is not None
         )
         assert unread <= tcpros.MAX_UNREAD + (2 << 20) < 40 << 20
         honest = await client(server.port, HONEST, REQUEST)

@@ -23,12 +23,13 @@ from botyard.protocols.pioneer.packet import frame
 from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, SILENCE_SECONDS, Stage
 from botyard.protocols.rtps.limits import MAX_LEASE_S
 from botyard.protocols.webgui.session import HELLO_TIMEOUT, Tokens, Viewer
+from botyard.servers import streampeer
 from botyard.servers.outlet import Outlet
 from botyard.servers.pioneer import tcp
-from botyard.servers.pioneer.intake import Intake
 from botyard.servers.pioneer.tcp import RobotClient
 from botyard.servers.sockets import MAX_STUCK, has_room, has_unread
 from botyard.servers.throttledlog import ThrottledLog
+from botyard.servers.timeshare import TimeShare
 from tests.protocols.rtps.test_crowds import Stranger
 from tests.protocols.rtps.test_hostile import alone
 from tests.protocols.test_session import opened, world
@@ -68,7 +69,7 @@ class Port:
     max_strangers = 1
 
     def __init__(self, reason: str = "") -> None:
-        self.hub = SimpleNamespace(intake=Intake(lambda: 0.0))
+        self.hub = SimpleNamespace(turns=TimeShare(0.2, lambda: 0.0))
         self.log = logging.getLogger("botyard.test")
         self.refusals = self.visits = ThrottledLog(self.log)
         self.connected: dict[RobotClient, None] = {}
@@ -110,8 +111,9 @@ for _name in (
     "write_eof",
     "abort",
     "set_write_buffer_limits",
+    "get_write_buffer_size",
 ):
-    setattr(Transport, _name, lambda self, *args, **options: None)
+    setattr(Transport, _name, lambda self, *args, **options: 0)
 
 
 @pytest.mark.parametrize("where", ["kernel", "queue"])
@@ -122,7 +124,7 @@ def test_a_client_whose_bytes_were_not_looked_at_is_not_refused(
     if they were no packet.
     """
     monkeypatch.setattr(tcp, "FIRST_PACKET_TIMEOUT_S", 0.0)
-    monkeypatch.setattr(tcp, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(streampeer, "LOOK_AGAIN_S", 0.0)
 
     async def scene() -> None:
         with pair() as (ours, theirs):
@@ -131,9 +133,9 @@ def test_a_client_whose_bytes_were_not_looked_at_is_not_refused(
             if where == "kernel":
                 theirs.send(b"abc")
             else:
-                port.hub.intake.soon = lambda act: later.append(act)  # type: ignore[method-assign]
+                port.hub.turns.spend(1000.0)
+                client.own = None
 
-            later: list[Any] = []
             client.connection_made(Transport(ours))
             if where == "queue":
                 client.data_received(b"abc")
@@ -142,8 +144,9 @@ def test_a_client_whose_bytes_were_not_looked_at_is_not_refused(
             assert client in port.connected
             if where == "kernel":
                 client.data_received(ours.recv(10))
-            for act in later:
-                act()
+            if where == "queue":
+                port.hub.turns.forget(client)
+                client.turn()
             while client in port.connected:
                 await asyncio.sleep(0)
             assert port.refused == [client] and not port.admitted

@@ -15,19 +15,20 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import Parser, command, frame
-from botyard.servers.pioneer.intake import Intake
 from botyard.servers.pioneer.tcp import (
     CLOSE_LINGER_S,
     MAX_EARLY,
     MAX_STRANGERS,
     RobotClient,
 )
+from botyard.servers.timeshare import TimeShare
 from tests.golden import deviation
 from tests.ports import free_port
 from tests.running import running
@@ -310,17 +311,19 @@ def test_a_stranger_is_looked_at_as_far_as_its_first_packet() -> None:
         admitted: list[bytes] = []
         refused: list[str] = []
         server: Any = SimpleNamespace(
-            hub=SimpleNamespace(intake=Intake()),
-            admit=lambda client: admitted.append(client._early),
+            hub=SimpleNamespace(turns=TimeShare(0.2)),
+            admit=lambda client: admitted.append(bytes(client.inbox)),
             log=logging.getLogger("t"),
         )
         many = frame(0) + command(11, 100) * 1500
         client = RobotClient(server)
-        client._received(many)
+        client.outlet = MagicMock()
+        client.data_received(many)
         assert admitted == [many] and client._parser.counts.packets < 30
         client = RobotClient(server)
         client.refuse = refused.append  # type: ignore[method-assign]
-        client._received(b"\xfa\xfb\xc8" * 50_000)
+        client.outlet = MagicMock()
+        client.data_received(b"\xfa\xfb\xc8" * 50_000)
         counts = client._parser.counts
         assert counts.bad_checksums + counts.garbage < 2 * MAX_EARLY
         assert len(admitted) == 1 and "before its handshake" in refused[0]

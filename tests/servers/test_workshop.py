@@ -14,6 +14,7 @@ from botyard.control import Control
 from botyard.interfaces.pioneer.requests import PioneerRequests
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import command, frame
+from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.hub import Hub
 from botyard.servers.pioneer import factory as module
 from botyard.servers.pioneer.factory import (
@@ -167,7 +168,7 @@ def test_addresses_take_turns_and_have_a_rate_of_their_own(
         await connect(factory, "127.0.0.9")
         await until(lambda: factory._workshop._count == 41)
         clock.cost = 0.0
-        factory._workshop._room = None  # minutes later
+        factory._workshop._room = TokenBucket(1.0, 1.0)  # minutes later
         await until(lambda: "127.0.0.9" in hub.sim.robots)
         assert made[1:3] == [CREATION_BATCH, 1], (
             "the second address comes before the rest of the first"

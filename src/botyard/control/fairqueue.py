@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar
@@ -20,14 +21,15 @@ class FairQueue(Generic[T]):
         Maximum number of running jobs, each of another source.
     """
 
-    def __init__(self, max_waiting: int, max_running: int) -> None:
+    def __init__(self, max_waiting: int = sys.maxsize, max_running: int = 1) -> None:
         self._max_waiting = max_waiting
         self._max_running = max_running
         self._waiting: dict[Hashable, deque[T]] = {}
         self._running: set[Hashable] = set()
+        self._count = 0
 
     def __len__(self) -> int:
-        return sum(map(len, self._waiting.values()))
+        return self._count
 
     def add(self, source: Hashable, job: T) -> T | None:
         """Enqueue a job.
@@ -38,9 +40,11 @@ class FairQueue(Generic[T]):
         """
         queue = self._waiting.setdefault(source, deque())
         queue.append(job)
-        if len(self) <= self._max_waiting:
+        self._count += 1
+        if self._count <= self._max_waiting:
             return None
         longest = max(self._waiting.values(), key=len)
+        self._count -= 1
         # A source with fewer jobs may displace a job of the longest queue, but a source
         # with the longest queue may not displace another source's job.
         return (queue if len(queue) == len(longest) else longest).pop()
@@ -58,6 +62,7 @@ class FairQueue(Generic[T]):
             if source not in self._running and queue:
                 self._running.add(source)
                 job = queue.popleft()
+                self._count -= 1
                 del self._waiting[source]
                 # The source moves behind the other sources.
                 if queue:
@@ -70,10 +75,25 @@ class FairQueue(Generic[T]):
         """Mark the running job of a source as ended."""
         self._running.discard(source)
 
+    def remove(self, source: Hashable, job: T) -> None:
+        """Remove a waiting job.
+
+        Raises
+        ------
+        ValueError
+            The job does not wait.
+        """
+        queue = self._waiting.get(source, deque())
+        queue.remove(job)
+        self._count -= 1
+        if not queue:
+            del self._waiting[source]
+
     def clear(self) -> list[T]:
         """Remove and return all waiting jobs."""
         left = [job for queue in self._waiting.values() for job in queue]
         self._waiting.clear()
+        self._count = 0
         return left
 
 

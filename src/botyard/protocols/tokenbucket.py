@@ -5,6 +5,8 @@ A bucket limits the sustained rate and the burst. The caller reads the clock.
 
 from __future__ import annotations
 
+import math
+
 
 class TokenBucket:
     """Token bucket, which is full at first.
@@ -15,13 +17,14 @@ class TokenBucket:
         Sustained rate, tokens per second.
     burst : float
         Capacity, tokens.
-    now : float
-        Time of the caller's clock, s.
+    now : float, optional
+        Time of the caller's clock, s. By default the bucket is full until its first
+        use.
     """
 
     __slots__ = ("_burst", "_level", "_rate", "_since")
 
-    def __init__(self, rate: float, burst: float, now: float) -> None:
+    def __init__(self, rate: float, burst: float, now: float = -math.inf) -> None:
         self._rate, self._burst = rate, burst
         self._level, self._since = burst, now
 

@@ -24,8 +24,8 @@ from botyard.errors import NotNowError
 from botyard.interfaces.pioneer.reporting import Reporter
 from botyard.model.robotport import Timing
 from botyard.servers.jobs.background import Background
-from botyard.servers.pioneer.intake import Intake
-from botyard.servers.workclock import uncounted
+from botyard.servers.timeshare import TimeShare
+from botyard.servers.workclock import passed, uncounted
 from botyard.sim.simulation import Simulation
 
 MAX_LAG: Final = 0.5
@@ -46,6 +46,10 @@ SETTLE_INTERVAL_S: Final = 0.05
 """Interval at which queued commands take effect while paused, s of wall time."""
 POLL_INTERVAL_S: Final = 0.02
 """Minimum poll interval of the sessions' timers, s of wall time."""
+INPUT_SHARE: Final = 0.2
+"""Share of time for the input of clients beyond their own budgets."""
+INPUT_TIME_S: Final = 0.01
+"""Longest processing of input in one iteration of the event loop, s."""
 OVERRUN_LOG_INTERVAL_S: Final = 30.0
 """Minimum time between two warnings about overruns, s of wall time."""
 
@@ -98,8 +102,12 @@ class Hub:
         """Number of calls of `cancel_steps`."""
         self._turn = asyncio.Lock()
         self._restarted = False
-        self.intake = Intake()
-        """Rate limits for the input of clients."""
+        self.turns = TimeShare(INPUT_SHARE, passed, INPUT_TIME_S)
+        """Scheduler of the input of clients.
+
+        It measures wall time: on a busy machine, work of little CPU time may block the
+        event loop for long.
+        """
         self.dropped_frames = 0
         """Number of frames that viewers of the page missed.
 

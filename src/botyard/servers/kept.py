@@ -38,9 +38,10 @@ from botyard.protocols.webgui import messages
 from botyard.protocols.webgui import session as page
 from botyard.servers import vda5050
 from botyard.servers.outlet import WRITE_BUFFER
-from botyard.servers.pioneer import intake, tcp
+from botyard.servers.pioneer import tcp
 from botyard.servers.ros import ros1input, ros1master, tcpros, xmlrpc
 from botyard.servers.sockets import READ_SIZE
+from botyard.servers.streampeer import MAX_WAITING as MAX_WAITING_BYTES
 from botyard.servers.web import http as web
 
 CLIENTS: Final = 100
@@ -111,9 +112,7 @@ KEPT: Final = (
     Kept(
         "Pioneer",
         "queued bytes of a robot's client",
-        intake.MAX_QUEUED,
-        intake.MAX_QUEUED,
-        intake.MAX_QUEUED,
+        *3 * (tcp.MAX_AHEAD,),
     ),
     Kept(
         "Pioneer",
@@ -125,7 +124,7 @@ KEPT: Final = (
     _of_clients(
         "Pioneer",
         "bytes of strangers on a port",
-        tcp.MAX_EARLY,
+        2 * READ_SIZE,
         tcp.MAX_STRANGERS,
         tcp.MAX_STRANGERS,
     ),
@@ -160,7 +159,7 @@ KEPT: Final = (
     _of_clients(
         "ROS 1: XML-RPC",
         "queued bytes",
-        xmlrpc.MAX_WAITING + READ_SIZE,
+        MAX_WAITING_BYTES + READ_SIZE,
         xmlrpc.MAX_CONNECTIONS,
         xmlrpc.MAX_EACH,
     ),
@@ -205,7 +204,7 @@ KEPT: Final = (
     Kept(
         "ROS 1: TCPROS",
         "incomplete headers and requests",
-        wire.MAX_HEADER + 2 * (tcpros.MAX_WAITING + READ_SIZE),
+        wire.MAX_HEADER + 2 * (MAX_WAITING_BYTES + READ_SIZE),
         *2 * (tcpros.MAX_HELD,),
     ),
     Kept(

@@ -44,6 +44,8 @@ class Outlet:
         self._loop = asyncio.get_running_loop()
         self._socket: socket.socket | None = transport.get_extra_info("socket")
         self._is_last = False
+        self._unsent = 0
+        """Bytes of the transport when it was last checked."""
         self.is_paused = False
         self.since = 0.0
         """Time at which the peer stopped reading, by the loop's clock, s."""
@@ -81,6 +83,7 @@ class Outlet:
         """Handle a full buffer of the transport."""
         if not self.is_paused:
             self.is_paused, self.since = True, self._loop.time()
+            self._unsent = self._transport.get_write_buffer_size()
 
     def resume(self) -> bool:
         """Handle a drained buffer; return whether all data was written."""
@@ -91,12 +94,15 @@ class Outlet:
     def stuck(self, now: float) -> float:
         """Return for how long the peer has not read, s.
 
-        It is 0 if the socket has room again and only the event loop has not written
-        yet.
+        It is 0 if the peer has read since the last check, or if the socket has room
+        again and only the event loop has not written yet.
         """
-        if self.is_paused and has_room(self._socket):
-            self.since = now
-        return now - self.since if self.is_paused else 0.0
+        if not self.is_paused:
+            return 0.0
+        unsent = self._transport.get_write_buffer_size()
+        if unsent < self._unsent or has_room(self._socket):
+            self.since, self._unsent = now, unsent
+        return now - self.since
 
     def finish(self) -> None:
         """Close the transport when all data is written."""

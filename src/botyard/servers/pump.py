@@ -1,11 +1,11 @@
 """Transports over TCP and UDP for the sans-I/O sessions of an interface.
 
 See `botyard.interfaces.interface`. A pump applies limits, budgets and back-pressure.
-The bytes of a client pass through an inlet (`botyard.servers.pioneer.intake`), which
-throttles a client that floods. Sessions are called through an error barrier: an
-exception ends that connection only. While a client does not read, nothing is read from
-it, and its session gets no steps and no request for output. A client with too many
-unread bytes, or that does not read for too long, is disconnected.
+A TCP client is a `StreamPeer`, whose bytes wait for their turn. Sessions are called
+through an error barrier: an exception ends that connection only. While a client does
+not read, nothing is read from it, and its session gets no steps and no request for
+output. A client with too many unread bytes, or that does not read for too long, is
+disconnected.
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ from typing import Any, Final, Protocol, cast
 
 from botyard.control import Control
 from botyard.control.driving import client_left
-from botyard.control.error_barrier import ErrorBarrier, call_all_suppressing
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import NotNowError, PortError, WorldError
 from botyard.interfaces.http_admission import source_of
 from botyard.interfaces.interface import Datagrams, Door, Interface, Session, caller_of
 from botyard.names import shown
 from botyard.protocols.tokenbucket import RateLimit
 from botyard.servers.hub import Hub
-from botyard.servers.outlet import Outlet
-from botyard.servers.pioneer.intake import Inlet
 from botyard.servers.sockets import (
     MAX_STUCK,
-    has_hung_up,
+    READ_SIZE,
     keep_alive,
     note_port,
     reason_of,
 )
+from botyard.servers.streampeer import PIECE, Allowance, StreamPeer
 from botyard.servers.throttledlog import ThrottledLog, ThrottledLogAdapter
 
 MAX_UNREAD: Final = 1 << 20
@@ -68,7 +67,7 @@ class Client(Protocol):
         """Notify the client's session of a step."""
         ...
 
-    def cut(self) -> None:
+    def drop(self) -> None:
         """End the connection at once."""
         ...
 
@@ -161,7 +160,7 @@ class Pump(ABC):
         self.is_open = False
         self.hub.detach(self)
         for client in tuple(self.clients):
-            client.cut()
+            client.drop()
         await self._close()
         self.address = ("", 0)
 
@@ -314,130 +313,94 @@ class TcpPump(Pump):
         await asyncio.sleep(0)
 
 
-class TcpClient(asyncio.Protocol):
-    """TCP connection of one client."""
+class TcpClient(StreamPeer):
+    """TCP connection of one client, with its session."""
+
+    max_waiting = READ_SIZE
+    piece = PIECE
 
     def __init__(self, pump: TcpPump) -> None:
+        interface = pump.interface
+        super().__init__(
+            pump.hub.turns,
+            pump.faults,
+            f"interface {interface.name}: a client",
+            Allowance(interface.byte_rate, interface.work_share),
+        )
         self._pump = pump
-        self._loop = asyncio.get_running_loop()
-        self._fence = pump.fence("a client", self.cut)
-        self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
-        self._inlet: Inlet | None = None
-        self._outlet: Outlet | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        """Timer of the session."""
         self._is_woken = False
-        self._pauses: set[str] = set()
-        """Reasons why reading from the client is paused."""
-        self.peer = self.source = "?"
-
-    # -- asyncio callbacks
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
-        self._transport = cast(asyncio.Transport, transport)
-        self._fence.run(self._made)
-
-    def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
-        if self._inlet is not None:
-            self._inlet.take(data)
-
-    def pause_writing(self) -> None:
-        """See `asyncio.Protocol`."""
-        if self._outlet is not None:
-            self._outlet.pause()
-
-    def resume_writing(self) -> None:
-        """See `asyncio.Protocol`."""
-        if self._outlet is not None and self._outlet.resume():
-            self._resume("unread")
-            self._fence.run(self._flush)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
-        self._pump.hub.intake.soon(self._leave)
 
     # -- called through the error barrier
 
-    def _made(self) -> None:
-        transport, pump = self._transport, self._pump
-        assert transport is not None
-        peer = transport.get_extra_info("peername")
-        self.peer = f"{peer[0]}:{peer[1]}" if peer else "?"
-        self.source = source_of(str(peer[0])) if peer else "?"
+    def opened(self) -> None:
+        """Start a session, if there is room for it."""
+        pump = self._pump
         if not pump.has_room(self.source):
             # When the port closes, the system may still deliver an accepted connection.
             if pump.is_open:
-                pump.refused(self.peer)
-            transport.abort()
+                pump.refused(str(self.peer))
+            self.drop()
             return
 
-        keep_alive(transport.get_extra_info("socket"))
+        keep_alive(self.socket)
         pump.clients.append(self)
         pump.visits.log(
             logging.INFO, "%s: client %s connected", pump.interface.name, self.peer
         )
-        self._outlet = Outlet(transport)
-        self._inlet = Inlet(
-            pump.hub.intake,
-            self._work,
-            lambda: self._pause("intake"),
-            lambda: self._resume("intake"),
-            self._has_hung_up,
-            self.cut,
-            rate=pump.interface.byte_rate,
-            cost=pump.interface.work_share,
-        )
-        self._session = pump.made(self.peer, self, self.wake)
+        self._session = pump.made(str(self.peer), self, self.wake)
         self._flush()
 
-    def _work(self, data: bytes) -> None:
-        self._fence.run(self._receive, data)
-
-    def _receive(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
+        """Give bytes to the session."""
         if self._session is not None and not self._session.is_closed:
-            self._session.receive_data(data, self._loop.time())
+            self._session.receive_data(data, self.loop.time())
             self._flush()
+
+    def drained(self) -> None:
+        """Ask the session for more output."""
+        self._flush()
+        super().drained()
+
+    def stuck(self) -> None:
+        """Disconnect a client that does not read."""
+        self._cut_off(f"it has not read for {self.max_stuck:g} s")
+
+    def closed(self) -> None:
+        """Release the session."""
+        self._stop_alarm()
+        session, self._session = self._session, None
+        self._pump.over(self, session)
 
     def wake(self) -> None:
         """Schedule a flush, because the session has something to send."""
         if not self._is_woken:
             self._is_woken = True
-            self._loop.call_soon(self._fence.run, self._woken)
+            self.loop.call_soon(self.fence.run, self._woken)
 
     def _woken(self) -> None:
         self._is_woken = False
         self._flush()
 
     def stepped(self, now: float) -> None:
-        """Notify the session of a step."""
-        self._fence.run(self._stepped, now)
+        """Notify the session of a step, unless the client is slow to read."""
+        self.fence.run(self._stepped, now)
 
     def _stepped(self, now: float) -> None:
-        if self._session is None or self._outlet is None:
+        if self._session is None or self.outlet is None or self.outlet.is_full:
             return
-        if self._outlet.is_full:
-            if self._outlet.stuck(now) > MAX_STUCK:
-                self._cut_off(f"it has not read for {MAX_STUCK:g} s")
-            return
-
         if not self._session.is_closed:
             self._session.on_snapshot(now)
         self._flush()
 
     def _flush(self) -> None:
         """Send the session's output, and set its next timer."""
-        session, outlet, transport = self._session, self._outlet, self._transport
-        if (
-            session is None
-            or outlet is None
-            or transport is None
-            or transport.is_closing()
-        ):
+        session, outlet = self._session, self.outlet
+        if session is None or outlet is None or self.is_leaving:
             return
-
-        self._stop_timer()
+        self._stop_alarm()
         # Ask for output only when the last one is sent, so that memory stays bounded.
         if not outlet.is_full:
             outlet.write(bytes_of(session))
@@ -446,73 +409,27 @@ class TcpClient(asyncio.Protocol):
                 return
 
             if session.is_closed:
-                outlet.finish()
+                self.finish(MAX_STUCK)
                 return
 
-            self._hold_up(outlet)
-
-        when = timer_of(session, self._loop.time())
+        when = timer_of(session, self.loop.time())
         if when is not None:
-            self._timer = self._loop.call_at(when, self._fence.run, self._on_timer)
+            self._alarm = self.loop.call_at(when, self.fence.run, self._on_alarm)
 
-    def _hold_up(self, outlet: Outlet) -> None:
-        """Pause reading from a client that does not read."""
-        if outlet.is_full:
-            self._pause("unread")
-
-    def _on_timer(self) -> None:
-        self._timer = None
+    def _on_alarm(self) -> None:
+        self._alarm = None
         if self._session is not None:
-            self._session.handle_timer(self._loop.time())
+            self._session.handle_timer(self.loop.time())
             self._flush()
-
-    def _pause(self, why: str) -> None:
-        self._pauses.add(why)
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
-
-    def _resume(self, why: str) -> None:
-        self._pauses.discard(why)
-        if (
-            not self._pauses
-            and self._transport is not None
-            and not self._transport.is_closing()
-        ):
-            self._transport.resume_reading()
-
-    def _has_hung_up(self) -> bool:
-        sock = (
-            None
-            if self._transport is None
-            else self._transport.get_extra_info("socket")
-        )
-        return sock is None or has_hung_up(sock.fileno())
-
-    # -- end of the connection
 
     def _cut_off(self, why: str) -> None:
         self._pump.warn(f"client {self.peer} disconnected: {why}")
-        self.cut()
+        self.drop()
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def cut(self) -> None:
-        """End the connection at once."""
-        call_all_suppressing(
-            self._leave,
-            lambda: self._transport.abort() if self._transport is not None else None,
-        )
-
-    def _leave(self) -> None:
-        """Remove the client, whatever its session raises."""
-        self._stop_timer()
-        session, self._session = self._session, None
-        if self._inlet is not None:
-            self._inlet.close()
-        self._pump.over(self, session)
+    def _stop_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
 
 class UdpPump(Pump, asyncio.DatagramProtocol):

@@ -1,21 +1,28 @@
 """`TimeShare`: fair scheduling of work for untrusted peers.
 
-All workers together have a limited share of time, which addresses use round-robin. A
-worker does a small piece of work in its turn, and its cost is charged. When the share
+All workers together have a limited share of CPU time, which addresses use round-robin.
+A worker does a small piece of work in its turn, and its cost is charged. When the share
 is used up, all workers wait, and other work continues. So whatever a peer requests, and
 however often, it delays only itself and peers at its own address.
+
+A worker may have a budget of its own. While it lasts, the worker does not wait for
+others. So a client that sends little is served at once, even if others flood.
+
+Hundreds of peers within their budgets may send at the same moment. A budget for one
+iteration of the event loop bounds their work as well. The rest runs in the next
+iteration, after the steps and reports that are due.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from botyard.control.error_barrier import ErrorBarrier
+from botyard.control.fairqueue import FairQueue
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.workclock import worked
 
@@ -23,6 +30,11 @@ TURN_TIME_S: Final = 0.002
 """Longest processing in one iteration of the event loop, s."""
 BURST_S: Final = 0.05
 """Token bucket of processing time: burst, s."""
+MIN_PAUSE_S: Final = 0.005
+"""Shortest pause when the share is used up, s.
+
+With a shorter one, the event loop would wake up for each piece of work.
+"""
 
 
 class Worker(Protocol):
@@ -36,6 +48,14 @@ class Worker(Protocol):
     @property
     def fence(self) -> ErrorBarrier:
         """Error barrier for calls to the worker."""
+        ...
+
+    @property
+    def own_time(self) -> TokenBucket | None:
+        """Budget of the worker alone for its present work, s.
+
+        The work counts towards the share if it is None or used up.
+        """
         ...
 
     def turn(self) -> bool:
@@ -53,118 +73,175 @@ class TimeShare:
     clock : callable
         Clock that measures the cost of work, s. By default it is the CPU time of this
         thread, so neither other programs nor steps of the world count.
+    longest : float
+        Longest processing in one iteration of the event loop, s. The share has at most
+        `TURN_TIME_S` of it.
     """
 
-    def __init__(self, share: float, clock: Callable[[], float] = worked) -> None:
-        self._share = share
+    def __init__(
+        self,
+        share: float,
+        clock: Callable[[], float] = worked,
+        longest: float = TURN_TIME_S,
+    ) -> None:
         self._clock = clock
-        self._bucket: TokenBucket | None = None
-        self._queues: dict[str, deque[Worker]] = {}
-        self._timer: asyncio.Handle | None = None
+        self._longest = longest
+        self._bucket = TokenBucket(share, BURST_S)
+        self._prompt: deque[Worker] = deque()
+        self._throttled: FairQueue[Worker] = FairQueue()
         self._waiting: set[int] = set()
-        self._is_working = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._spent = self._shared = 0.0
+        """Time of all work, and of the share, in this iteration of the event loop, s."""
+        self._is_working = self._is_iteration = False
 
     def wants(self, worker: Worker) -> None:
         """Queue a worker; it is called now or when its turn comes."""
         if id(worker) in self._waiting:
             return
         self._waiting.add(id(worker))
-        self._queues.setdefault(worker.source, deque()).append(worker)
+        own = worker.own_time
+        if own is None or own.wait(asyncio.get_running_loop().time()):
+            self._throttled.add(worker.source, worker)
+        else:
+            self._prompt.append(worker)
+
         # A worker may queue another one during its turn; the loop in `_work` handles
         # it.
-        if self._timer is None and not self._is_working:
+        if not self._is_working:
             self._work()
+
+    def soon(self, act: Callable[[], object]) -> None:
+        """Call `act` now, or in a later iteration if this one's budget is used up.
+
+        For events that hundreds of peers may cause at the same moment, such as the end
+        of a session.
+        """
+        self.wants(_Errand("", act, _FREE))
 
     def forget(self, worker: Worker) -> None:
         """Remove a worker from its queue."""
         if id(worker) in self._waiting:
             self._waiting.discard(id(worker))
-            queue = self._queues[worker.source]
-            queue.remove(worker)
-            if not queue:
-                del self._queues[worker.source]
+            if worker in self._prompt:
+                self._prompt.remove(worker)
+            else:
+                self._throttled.remove(worker.source, worker)
 
     def spend(self, seconds: float) -> None:
         """Charge the cost of work that was done outside a turn, s."""
-        self._room().spend(asyncio.get_running_loop().time(), seconds)
+        self._bucket.spend(asyncio.get_running_loop().time(), seconds)
 
     def clock(self) -> float:
         """Return the time of the clock for `spend`, s."""
         return self._clock()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no worker waits for a turn."""
+        return not self._waiting
 
     async def admit(self, source: str) -> None:
         """Wait for a turn, for work in a coroutine.
 
         The caller charges it with `spend`.
         """
-        visitor = _Visitor(source)
+        came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def come() -> None:
+            if not came.done():
+                came.set_result(None)
+
+        visitor = _Errand(source, come, None)
         try:
             self.wants(visitor)
-            await visitor.came
+            await came
         finally:
             self.forget(visitor)
 
-    def _room(self) -> TokenBucket:
-        if self._bucket is None:
-            self._bucket = TokenBucket(
-                self._share, BURST_S, asyncio.get_running_loop().time()
-            )
-
-        return self._bucket
-
     def _work(self) -> None:
-        loop, self._timer = asyncio.get_running_loop(), None
-        bucket, started = self._room(), time.thread_time()
+        now = asyncio.get_running_loop().time
         self._is_working = True
         try:
-            while self._queues:
-                now = loop.time()
-                wait, busy = bucket.wait(now), time.thread_time() - started
-                if wait > 0.0 or busy > TURN_TIME_S:
-                    self._timer = (
-                        loop.call_later(wait, self._work)
-                        if wait > 0.0
-                        else loop.call_soon(self._work)
-                    )
-                    return
-
-                worker = self._next()
-                start = self._clock()
-                more = worker.fence.call(worker.turn, otherwise=False)
-                bucket.spend(now, self._clock() - start)
-                if more:
-                    self.wants(worker)
+            # One of each queue alternates, so that neither keeps out the other.
+            while self._spent <= self._longest:
+                if self._prompt:
+                    worker = self._prompt.popleft()
+                    self._serve(worker, worker.own_time or self._bucket)
+                if not self._serve_throttled(now()) and not self._prompt:
+                    break
         finally:
             self._is_working = False
 
-    def _next(self) -> Worker:
-        """Return the first worker of the address whose turn it is.
+        # Otherwise `_next_iteration` goes on.
+        if self._throttled and self._timer is None and not self._is_iteration:
+            self._pause()
 
-        The address then moves to the end.
-        """
-        source, queue = next(iter(self._queues.items()))
-        worker = queue.popleft()
-        del self._queues[source]
-        if queue:
-            self._queues[source] = queue
+    def _serve_throttled(self, now: float) -> bool:
+        """Give one turn within the share; return False if there is none."""
+        if self._shared > TURN_TIME_S or self._bucket.wait(now):
+            return False
+        following = self._throttled.next()
+        if following is None:
+            return False
+        source, worker = following
+        self._throttled.finished(source)
+        self._shared += self._serve(worker, self._bucket)
+        return True
+
+    def _serve(self, worker: Worker, budget: TokenBucket) -> float:
+        """Give a worker a turn; return its cost, s."""
+        loop = asyncio.get_running_loop()
         self._waiting.discard(id(worker))
-        return worker
+        if not self._is_iteration:
+            self._is_iteration = True
+            # asyncio runs `call_soon` callbacks in the next iteration, which starts a
+            # new budget.
+            loop.call_soon(self._next_iteration)
+
+        start = self._clock()
+        more = worker.fence.call(worker.turn, otherwise=False)
+        cost = self._clock() - start
+        self._spent += cost
+        budget.spend(loop.time(), cost)
+        if more:
+            self.wants(worker)
+        return cost
+
+    def _next_iteration(self) -> None:
+        self._spent = self._shared = 0.0
+        self._is_iteration = False
+        if self._waiting:
+            self._work()
+
+    def _pause(self) -> None:
+        loop = asyncio.get_running_loop()
+        wait = self._bucket.wait(loop.time())
+        self._timer = loop.call_later(max(wait, MIN_PAUSE_S), self._go_on)
+
+    def _go_on(self) -> None:
+        self._timer = None
+        self._work()
 
 
-class _Visitor:
-    """Worker that only waits for a turn, for `admit`."""
+class _Errand:
+    """Worker with one call."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(
+        self, source: str, act: Callable[[], object], own_time: TokenBucket | None
+    ) -> None:
         self.source = source
-        self.came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.fence = _FENCE
+        self.own_time = own_time
+        self._act = act
 
     def turn(self) -> bool:
-        if not self.came.done():
-            self.came.set_result(None)
+        self._act()
         return False
 
 
 _FENCE: Final = ErrorBarrier(logging.getLogger("botyard"), "a turn")
+_FREE: Final = TokenBucket(1e9, 1e9)
+"""Budget that is never used up."""
 
-__all__ = ["BURST_S", "TURN_TIME_S", "TimeShare", "Worker"]
+__all__ = ["BURST_S", "MIN_PAUSE_S", "TURN_TIME_S", "TimeShare", "Worker"]

@@ -71,7 +71,7 @@ class Workshop:
     ) -> None:
         self._hub = hub
         self._clock = clock
-        self._room: TokenBucket | None = None
+        self._room = TokenBucket(SHARE, BURST)
         self._sources = RateLimit(SOURCE_RATE, SOURCE_BURST)
         self._waiting: dict[tuple[FactoryServer, str], deque[RobotClient]] = {}
         self._count = 0
@@ -86,7 +86,7 @@ class Workshop:
         # Without a queue and within both budgets, the client gets its robot at once.
         if (
             not self._count
-            and not self._bucket(now).wait(now)
+            and not self._room.wait(now)
             and self._sources.allows(client.source, now)
         ):
             self._work(factory.make, [client])
@@ -144,19 +144,14 @@ class Workshop:
         started = self._clock()
         self._fence.run(act, *args)
         now = asyncio.get_running_loop().time()
-        self._bucket(now).spend(now, self._clock() - started)
-
-    def _bucket(self, now: float) -> TokenBucket:
-        if self._room is None:
-            self._room = TokenBucket(SHARE, BURST, now)
-        return self._room
+        self._room.spend(now, self._clock() - started)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             while self._count:
                 now = loop.time()
-                if not self._bucket(now).wait(now):
+                if not self._room.wait(now):
                     self._serve(now)
                 await asyncio.sleep(POLL_INTERVAL_S)
         finally:
@@ -261,7 +256,7 @@ class FactoryServer(RobotPortServer):
         The robots' names derive from the address (FRM-021).
         """
         sim = self.hub.sim
-        names = sim.unique_names(clients[0].source, len(clients))
+        names = sim.unique_names(clients[0].peer.address, len(clients))
         try:
             poses = [
                 self.remembered.pop(name, pose)

@@ -9,28 +9,19 @@ import asyncio
 import contextlib
 import errno
 import logging
-import os
 from abc import ABC, abstractmethod
-from typing import cast
+from collections.abc import Callable
 
-from botyard.control.error_barrier import ErrorBarrier, call_all_suppressing
 from botyard.errors import PortError
 from botyard.interfaces.pioneer.requests import PioneerRequests
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import MAX_PACKET, Parser
 from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, Session, Stage
+from botyard.servers.addresses import is_loopback
 from botyard.servers.hub import Hub
 from botyard.servers.pioneer.connection import Connection, RobotLog
-from botyard.servers.pioneer.intake import Inlet
-from botyard.servers.sockets import (
-    MAX_STUCK,
-    has_hung_up,
-    has_room,
-    has_unread,
-    keep_alive,
-    note_port,
-    reason_of,
-)
+from botyard.servers.sockets import READ_SIZE, keep_alive, note_port, reason_of
+from botyard.servers.streampeer import PIECE, Allowance, StreamPeer
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.sim.simulation import Robot
 
@@ -52,8 +43,6 @@ MAX_LEAVING = 16
 The kinds are refused clients and clients that sent CLOSE. A new one displaces the
 oldest of its kind.
 """
-LOOK_AGAIN_S = 0.1
-"""Delay before a silent client with unread bytes is checked again, s."""
 REFUSAL_DELAY_S = 0.1
 """Delay before a connection is refused because the robot has a client, s.
 
@@ -72,8 +61,15 @@ LIVENESS_READ_S = 0.5
 The check runs when other clients request its robot, and looks for the end of its
 stream.
 """
-MAX_LIVENESS_READ = 16 * 1024 * 1024
-"""Liveness check of a flooding client: maximum number of bytes to read ahead."""
+MAX_AHEAD = 4 * 1024 * 1024
+"""Liveness check of a flooding client: maximum number of bytes to keep."""
+RATE = 4096.0
+"""Token bucket of each client's bytes: sustained rate, bytes/s.
+
+A robot's serial line carries 960 to 11520 bytes/s.
+"""
+TIME_SHARE = 0.01
+"""Token bucket of each client's processing time: sustained share of time."""
 MAX_EARLY = 16 * 1024
 """Maximum number of bytes before the first valid packet, then refusal."""
 VISIT_LOG_BURST = 50
@@ -244,7 +240,7 @@ class PioneerServer(RobotPortServer):
         super().__init__(hub, robot.name, settings, desk)
         self.robot = robot
         self._asking: dict[RobotClient, None] = {}
-        self._look: asyncio.Task[None] | None = None
+        self._is_looking = False
 
     def refusal(self) -> str:
         """Return a reason to refuse further clients while the robot has one.
@@ -266,25 +262,21 @@ class PioneerServer(RobotPortServer):
             client.refuse(reason)
         elif holder is not None and holder.floods:
             self._asking[client] = None
-            if self._look is None:
-                self._look = asyncio.get_running_loop().create_task(
-                    self._look_at(holder)
-                )
+            if not self._is_looking:
+                self._is_looking = True
+                holder.read_ahead(self._answer)
         else:
             client.begin(self.robot)
 
-    async def _look_at(self, holder: RobotClient) -> None:
+    def _answer(self) -> None:
         """Give the robot of a flooding client to the next client if it has gone."""
-        try:
-            await holder.read_on()
-        finally:
-            self._look = None
-            asking, self._asking = self._asking, {}
-            for client in asking:
-                if client in self.connected and self.client is None:
-                    client.begin(self.robot)
-                else:
-                    client.refuse("the robot has a client already")
+        self._is_looking = False
+        asking, self._asking = self._asking, {}
+        for client in asking:
+            if client in self.connected and self.client is None:
+                client.begin(self.robot)
+            else:
+                client.refuse("the robot has a client already")
 
     def gone(self, client: RobotClient, robot: Robot | None) -> None:
         """Remove a client, also from those that wait for the robot."""
@@ -298,32 +290,28 @@ class PioneerServer(RobotPortServer):
                 other.refuse("another client has taken the robot")
 
 
-class RobotClient(asyncio.Protocol):
+class RobotClient(StreamPeer):
     """One TCP connection: a stranger, then a client, then leaving."""
 
+    max_waiting = READ_SIZE
+    piece = PIECE
+    # A client that only sends commands need not read its reports.
+    waits_for_reader = False
+
     def __init__(self, server: RobotPortServer) -> None:
+        super().__init__(
+            server.hub.turns, server.log, "a connection", Allowance(RATE, TIME_SHARE)
+        )
         self._server = server
-        self._fence = ErrorBarrier(server.log, "a connection", self._abort)
         self._robot: Robot | None = None
         self._connection: Connection | None = None
-        self._transport: asyncio.Transport | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._loop = asyncio.get_running_loop()
-        self._stuck_since: float | None = None
-        self._inlet: Inlet | None = None
-        self._unseen = b""
         self._parser = Parser()
-        self._early = b""
-        self._early_count = 0
-        self._is_settled = self._is_leaving = False
-        self._came = self._loop.time()
-        self.peer = "?"
-        """Address and port of the peer."""
-
-    @property
-    def source(self) -> str:
-        """Address of the peer."""
-        return self.peer.rpartition(":")[0]
+        self._early = self._parsed = 0
+        """Number of bytes before the first packet, and of parsed ones in the inbox."""
+        self._is_settled = self._is_dropping = False
+        self._came = self.loop.time()
+        self._answer: Callable[[], None] | None = None
+        """Callback of `read_ahead`."""
 
     @property
     def robot(self) -> Robot | None:
@@ -363,21 +351,14 @@ class RobotClient(asyncio.Protocol):
         session = self._connection.session
         is_late = (
             session.stage is Stage.READY
-            and self._loop.time() - session.silent_since > HANDSHAKE_SECONDS
+            and self.loop.time() - session.silent_since > HANDSHAKE_SECONDS
         )
         return is_late and not self.has_unread
 
     @property
-    def has_unread(self) -> bool:
-        """Whether bytes from the client wait unread.
-
-        Then the delay is the server's, and the client does not count as silent.
-        """
-        if self._unseen or (self._inlet is not None and self._inlet.waits):
-            return True
-        return self._transport is not None and has_unread(
-            self._transport.get_extra_info("socket")
-        )
+    def is_held_up(self) -> bool:
+        """Whether bytes wait for their turn, not only for the rest of a packet."""
+        return len(self.inbox) > self._parsed
 
     @property
     def floods(self) -> bool:
@@ -385,166 +366,98 @@ class RobotClient(asyncio.Protocol):
 
         The client may have disconnected unnoticed.
         """
-        return self._inlet is not None and self._inlet.waits
+        return self._connection is not None and self.is_reading_paused
 
-    async def read_on(self) -> None:
-        """Check whether a flooding client is still connected: read ahead until its end
-        of stream, for at most `LIVENESS_READ_S`.
+    def read_ahead(self, answer: Callable[[], None]) -> None:
+        """Check whether a flooding client is still connected.
+
+        Read ahead until its end of stream, for `LIVENESS_READ_S`; then call `answer`.
         """
-        sock = (
-            None
-            if self._transport is None
-            else self._transport.get_extra_info("socket")
-        )
-        # Reading from the file descriptor behind asyncio's back works on POSIX only.
-        if sock is None or self._inlet is None or os.name != "posix":
-            return
-        end, count, lost = self._loop.time() + LIVENESS_READ_S, 0, 0
-        while (
-            self._loop.time() < end and count < MAX_LIVENESS_READ and self._inlet.waits
-        ):
-            try:
-                data = os.read(sock.fileno(), 1 << 18)
-            except BlockingIOError:
-                await asyncio.sleep(0.01)
-                continue
-            except OSError:
-                data = b""
+        self._answer = answer
+        # An attribute of this object, which hides the class's.
+        self.max_waiting = MAX_AHEAD
+        self.read_on()
+        self.loop.call_later(LIVENESS_READ_S, self._stop_reading_ahead)
 
-            if not data:
-                self._abort()
-                return
-
-            count += len(data)
-            lost += 0 if self._inlet.hold(data) else len(data)
-            await asyncio.sleep(0)
-
-        if lost:
-            self._server.refusals.log(
-                logging.WARNING,
-                "client %s floods, and others request its robot: discarded %d bytes from it",
-                self.peer,
-                lost,
-            )
-
-    # -- asyncio callbacks: an exception ends only this connection
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
-        self._transport = cast(asyncio.Transport, transport)
-        self._fence.run(self._made)
+    def _stop_reading_ahead(self) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            self.max_waiting = READ_SIZE
+            self.read_on()
+            answer()
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
-        self._fence.run(self._received, data)
+        # Only the end of the stream matters beyond this, so memory stays bounded.
+        if self._answer is not None and len(self.inbox) > MAX_AHEAD - READ_SIZE:
+            self._server.refusals.log(
+                logging.WARNING,
+                "client %s floods, and others request its robot: bytes from it are "
+                "discarded",
+                self.peer,
+            )
+            return
 
-    def eof_received(self) -> bool:
-        """See `asyncio.Protocol`."""
-        # False makes asyncio close this side of the connection as well.
-        return False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
-        if self._inlet is not None:
-            self._inlet.close()
-        # Hundreds of clients may disconnect at once, so their ends share the time
-        # budget of an iteration.
-        self._server.hub.intake.soon(lambda: self._fence.run(self._lost))
+        super().data_received(data)
 
     # -- called through the error barrier
 
-    def _made(self) -> None:
-        assert self._transport is not None
-        peer = self._transport.get_extra_info("peername")
-        self.peer = f"{peer[0]}:{peer[1]}" if peer else "?"
-        keep_alive(self._transport.get_extra_info("socket"))
+    def opened(self) -> None:
+        """Register a stranger."""
+        keep_alive(self.socket)
         server = self._server
         server.connected[self] = None
-        if server.refusal():
-            # The event that frees the robot, such as the CLOSE of another client, may
-            # already be on its socket but unread. Decide at this client's first packet
-            # or after this delay; by then the event has been read.
-            self._timer = self._loop.call_later(REFUSAL_DELAY_S, self._look_again)
-        else:
-            self._timer = self._loop.call_later(
-                FIRST_PACKET_TIMEOUT_S, self._say_nothing
-            )
-
+        # The event that frees the robot, such as the CLOSE of another client, may
+        # already be on its socket but unread. Decide at this client's first packet or
+        # after a delay; by then the event has been read.
+        self.give(REFUSAL_DELAY_S if server.refusal() else FIRST_PACKET_TIMEOUT_S)
         server.make_room()
 
-    def _look_again(self) -> None:
-        """Check whether a silent client is welcome by now."""
+    def overdue(self) -> None:
+        """Refuse a silent stranger, unless the robot has become free meanwhile."""
+        left = self._came + FIRST_PACKET_TIMEOUT_S - self.loop.time()
         reason = self._server.refusal()
-        # The unread first packet triggers the check again.
-        if reason and self.has_unread:
-            self._timer = self._loop.call_later(LOOK_AGAIN_S, self._look_again)
-        elif reason:
+        if reason:
             self.refuse(reason)
+        elif left > 0.0:
+            self.give(left)
         else:
-            self._timer = self._loop.call_later(
-                FIRST_PACKET_TIMEOUT_S - REFUSAL_DELAY_S, self._say_nothing
-            )
+            self.refuse(f"it said nothing for {FIRST_PACKET_TIMEOUT_S:g} s")
 
-    def _say_nothing(self) -> None:
-        if self.has_unread:
-            self._timer = self._loop.call_later(LOOK_AGAIN_S, self._say_nothing)
-            return
-
-        self.refuse(f"it said nothing for {FIRST_PACKET_TIMEOUT_S:g} s")
-
-    def _received(self, data: bytes) -> None:
-        # Read and discard: closing a socket with unread bytes resets the connection.
-        if self._is_leaving:
-            return
-        if self._inlet is not None and not self._unseen:
-            self._inlet.take(data)
-            return
-
-        self._unseen += data
-        # Otherwise `_look_at_unseen` is already scheduled.
-        if len(self._unseen) == len(data):
-            self._server.hub.intake.soon(lambda: self._fence.run(self._look_at_unseen))
-
-    def _look_at_unseen(self) -> None:
-        data, self._unseen = self._unseen, b""
-        if self._is_leaving:
-            return
-        if self._inlet is not None:
-            self._inlet.take(data)
-            return
-
-        self._early += data
-        self._early_count += len(data)
+    def turn(self) -> bool:
+        """Process bytes, or look for the first packet of a stranger."""
+        if self._connection is not None:
+            return super().turn()
         # After its first packet, the client waits for its robot.
-        if not self._has_packet():
-            self._look_for_packet(data)
-            if self._has_packet():
-                self._stop_timer()
-                self._server.admit(self)
-            else:
-                # The tail may hold the start of a packet.
-                self._early = self._early[-MAX_PACKET:]
-
-        if (
-            self._early_count > MAX_EARLY
-            and self._inlet is None
-            and not self._is_leaving
-        ):
-            self.refuse(f"it sent {self._early_count} bytes before its handshake")
+        if not self.is_leaving and not self._has_packet():
+            self._look_for_packet()
+        return False
 
     def _has_packet(self) -> bool:
         return self._parser.counts.packets > 0
 
-    def _look_for_packet(self, data: bytes) -> None:
-        """Parse bytes up to the first packet; the session parses the rest."""
-        for at in range(0, min(len(data), MAX_EARLY), MAX_PACKET):
-            if self._parser.receive(data[at : at + MAX_PACKET]):
+    def _look_for_packet(self) -> None:
+        """Parse bytes up to the first packet; the session parses them again."""
+        while self._parsed < len(self.inbox) and self._early <= MAX_EARLY:
+            piece = bytes(self.inbox[self._parsed : self._parsed + MAX_PACKET])
+            self._parsed += len(piece)
+            self._early += len(piece)
+            if self._parser.receive(piece):
+                self.give(None)
+                self._server.admit(self)
                 return
+
+        if self._early > MAX_EARLY:
+            self.refuse(f"it sent {self._early} bytes before its handshake")
+            return
+
+        # The tail may hold the start of a packet.
+        del self.inbox[:-MAX_PACKET]
+        self._parsed = len(self.inbox)
 
     def begin(self, robot: Robot) -> None:
         """Start a session with this robot, and process the bytes so far."""
-        server, transport = self._server, self._transport
-        assert transport is not None
+        server, self._parsed = self._server, 0
         self._robot = robot
         log = (
             server.log
@@ -552,36 +465,25 @@ class RobotClient(asyncio.Protocol):
             else RobotLog(server.log.logger, {"robot": robot.name})
         )
         server.visits.log(logging.INFO, "client %s connected", self.peer, to=log)
-        session = Session(server.desk.port(robot), server.settings, self._loop.time())
+        session = Session(server.desk.port(robot), server.settings, self.loop.time())
         session.has_unread = lambda: self.has_unread
-        host = self.source
-        is_local = host.startswith("127.") or host == "::1"
         self._connection = Connection(
             session,
             self._write,
             self._finish,
             log,
             server.desk,
-            is_local,
+            is_loopback(self.peer.address),
             server.visits,
         )
         server.hub.reporter.attach(self._connection)
-        self._inlet = Inlet(
-            server.hub.intake,
-            self._work,
-            transport.pause_reading,
-            transport.resume_reading,
-            self._has_hung_up,
-            self._abort,
-        )
-        # Bytes that arrived before the session go through the rate limits as well.
-        early, self._early = self._early, b""
-        self._inlet.take(early)
+        self.turns.wants(self)
 
-    def _work(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
+        """Give bytes to the session."""
         if self._connection is None:
             return
-        self._connection.receive(data, self._loop.time())
+        self._connection.receive(data, self.loop.time())
         if (
             not self._is_settled
             and not self._connection.is_over
@@ -590,27 +492,26 @@ class RobotClient(asyncio.Protocol):
             self._is_settled = True
             self._server.settled(self)
 
-    def _has_hung_up(self) -> bool:
-        """Return whether the peer has closed, even if unread bytes remain."""
-        sock = (
-            None
-            if self._transport is None
-            else self._transport.get_extra_info("socket")
+    def stuck(self) -> None:
+        """Disconnect a client that does not read."""
+        self._server.log.warning(
+            "client %s has not read for %g s: disconnected", self.peer, self.max_stuck
         )
-        return sock is None or has_hung_up(sock.fileno())
+        self.drop()
 
-    def _lost(self) -> None:
-        self._stop_timer()
+    def closed(self) -> None:
+        """End the session, and free the robot."""
         if self._connection is not None:
             self._connection.receive_eof()
-        elif not self._is_leaving:
+        elif self in self._server.connected:
             self._server.refusals.log(
                 logging.INFO, "%s connected and went away without a packet", self.peer
             )
 
-        self._leave()
+        self._free()
+        self._stop_reading_ahead()
 
-    def _leave(self) -> None:
+    def _free(self) -> None:
         """Remove this connection from the server."""
         self._server.leaving.pop(self, None)
         robot, self._robot = self._robot, None
@@ -619,65 +520,40 @@ class RobotClient(asyncio.Protocol):
     # -- the connection's side
 
     def _write(self, data: bytes) -> None:
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
+        outlet = self.outlet
+        assert outlet is not None
         # A slow reader gets no further reports: an unbounded buffer would grow without
         # end, and old reports are useless to it.
-        if transport.get_write_buffer_size() < MAX_UNSENT:
-            self._stuck_since = None
-            transport.write(data)
+        if not outlet.is_full or outlet.unread < MAX_UNSENT:
+            self._is_dropping = False
+            outlet.write(data)
             return
 
         self._server.hub.dropped_reports += 1
-        now = self._loop.time()
-        if self._stuck_since is None:
-            self._stuck_since = now
+        if not self._is_dropping:
+            self._is_dropping = True
             self._server.log.warning(
                 "client %s does not read: reports are dropped until it does", self.peer
             )
-        # `has_room` asks the kernel: a client that read since asyncio's last attempt to
-        # write is not stuck.
-        elif now - self._stuck_since > MAX_STUCK and not has_room(
-            transport.get_extra_info("socket")
-        ):
-            self._server.log.warning(
-                "client %s has not read for %g s: disconnected", self.peer, MAX_STUCK
-            )
-            transport.abort()
 
     def _finish(self) -> None:
         """End the session; from now on the robot is free for the next client."""
-        self._stop_timer()
-        if self._connection is not None:
-            self._server.hub.reporter.detach(self._connection)
-        if self._inlet is not None:
-            self._inlet.close()
-        transport = self._transport
+        connection = self._connection
+        assert connection is not None
+        self._server.hub.reporter.detach(connection)
         try:
-            self._leave()
+            self._free()
         finally:
-            if transport is not None and not transport.is_closing():
-                if (
-                    self._connection is not None
-                    and self._connection.session.has_sent_close
-                ):
+            if not self.is_over:
+                if connection.session.has_sent_close:
                     self._say_goodbye(CLOSE_LINGER_S)
                 else:
-                    transport.close()
+                    self.finish()
 
     def _say_goodbye(self, seconds: float) -> None:
-        """Discard input until the peer closes or the timeout ends.
-
-        To close a socket with unread bytes resets the connection, which would also
-        destroy the bytes that the peer has not read yet.
-        """
-        transport, leaving = self._transport, self._server.leaving
-        assert transport is not None
-        self._is_leaving = True
-        self._early = b""
-        transport.resume_reading()
-        self._timer = self._loop.call_later(seconds, transport.abort)
+        """Discard input until the peer closes or the timeout ends."""
+        leaving = self._server.leaving
+        self.linger(seconds)
         leaving[self] = seconds
         # Count each kind separately, so that refused clients never cut off clients that
         # sent CLOSE.
@@ -690,13 +566,13 @@ class RobotClient(asyncio.Protocol):
         self._server.refusals.log(
             logging.WARNING, "client %s refused: %s", self.peer, reason
         )
-        self._stop_timer()
+        self.give(None)
         if self._connection is not None:
             self._connection.close(reason)
             return
 
-        self._leave()
-        transport = self._transport
+        self._free()
+        transport = self.transport
         if transport is None or transport.is_closing():
             return
         # The peer may have reset the connection meanwhile.
@@ -708,30 +584,8 @@ class RobotClient(asyncio.Protocol):
         """End the connection from the server's side."""
         if self._connection is not None and not self._connection.is_over:
             self._connection.close("the simulator is closing")
-        elif self._transport is not None:
-            self._transport.abort()
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _abort(self) -> None:
-        """End the connection in any state, as if it were cut."""
-        self._stop_timer()
-        if self._connection is not None:
-            call_all_suppressing(
-                lambda: (
-                    self._connection.receive_eof()
-                    if self._connection is not None
-                    else None
-                )
-            )
-
-        call_all_suppressing(
-            self._leave,
-            lambda: self._transport.abort() if self._transport is not None else None,
-        )
+        else:
+            self.drop()
 
 
 __all__ = ["PioneerServer", "RobotClient", "RobotPortServer"]

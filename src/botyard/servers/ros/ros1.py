@@ -33,7 +33,8 @@ from botyard.servers.addresses import advertised_host
 from botyard.servers.ros.ros1input import InputLimits, Subscriber
 from botyard.servers.ros.tcpros import SHARE, Connection, TcprosServer
 from botyard.servers.ros.xmlrpc import SHARE as RPC_SHARE
-from botyard.servers.ros.xmlrpc import Peer, RpcServer, ask
+from botyard.servers.ros.xmlrpc import RpcServer, ask
+from botyard.servers.streampeer import Peer
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
@@ -135,7 +136,7 @@ class _Publication:
     def close(self) -> None:
         """Close the publisher and unregister it."""
         for reader in tuple(self.readers):
-            reader.close()
+            reader.finish()
         self._node.topics.pop(self.name, None)
         self._node.tell("unregisterPublisher", self.name, self._node.uri)
 

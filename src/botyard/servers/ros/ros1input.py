@@ -26,7 +26,8 @@ from botyard.protocols.tcpros import api
 from botyard.protocols.tcpros.http import address
 from botyard.protocols.tcpros.session import Subscription
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.servers.ros.xmlrpc import CALL_TIMEOUT, Peer, call, connected
+from botyard.servers.ros.xmlrpc import CALL_TIMEOUT, call, connected
+from botyard.servers.streampeer import Peer
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TURN_TIME_S, TimeShare
 
@@ -70,15 +71,13 @@ class InputLimits:
         self.turns = TimeShare(SHARE)
         self.throttled_log = ThrottledLog(log, burst=20)
         self._attempts = asyncio.Semaphore(ATTEMPTS)
-        self._rate: TokenBucket | None = None
+        self._rate = TokenBucket(ATTEMPT_RATE, ATTEMPT_RATE)
 
     @contextlib.asynccontextmanager
     async def attempt(self) -> Any:
         """Context of a connection attempt to another machine; it waits for its turn."""
         async with self._attempts:
             loop = asyncio.get_running_loop()
-            if self._rate is None:
-                self._rate = TokenBucket(ATTEMPT_RATE, ATTEMPT_RATE, loop.time())
             while not self._rate.take(loop.time()):
                 await asyncio.sleep(1.0 / ATTEMPT_RATE)
             yield

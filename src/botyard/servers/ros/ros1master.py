@@ -22,7 +22,8 @@ from botyard.protocols.tcpros.http import ClientCall
 from botyard.protocols.tcpros.master import Master, Notice
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.addresses import advertised_host
-from botyard.servers.ros.xmlrpc import MAX_OWN_ANSWER, SHARE, Peer, RpcServer, converse
+from botyard.servers.ros.xmlrpc import MAX_OWN_ANSWER, SHARE, RpcServer, converse
+from botyard.servers.streampeer import Peer
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
@@ -73,7 +74,7 @@ class Ros1Master:
         self._lines: tuple[deque[str], deque[str]] = (deque(), deque())
         self._workers = [0, 0]
         self._slow: dict[str, None] = {}
-        self._rate: TokenBucket | None = None
+        self._rate = TokenBucket(CALL_RATE, CALL_RATE)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -189,8 +190,6 @@ class Ros1Master:
 
     async def _pace(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._rate is None:
-            self._rate = TokenBucket(CALL_RATE, CALL_RATE, loop.time())
         while not self._rate.take(loop.time()):
             await asyncio.sleep(1.0 / CALL_RATE)
 

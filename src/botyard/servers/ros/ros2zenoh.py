@@ -186,6 +186,7 @@ class _Inbox(Generic[T]):
         self._ros = ros
         self.source = source
         self.fence = fence
+        self.own_time = None
         self._waiting: deque[T] = deque(maxlen=most)
         self._work = work
         self._lock = threading.Lock()

@@ -18,9 +18,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Final, Protocol, cast
 
-from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import BotyardError
-from botyard.interfaces.http_admission import Pool, source_of
+from botyard.interfaces.http_admission import Pool
 from botyard.names import shown
 from botyard.protocols.tcpros.session import (
     Incoming,
@@ -29,9 +28,8 @@ from botyard.protocols.tcpros.session import (
     Subscribed,
     TopicOffer,
 )
-from botyard.servers.outlet import Outlet
-from botyard.servers.ros.xmlrpc import Peer, listening_socket
-from botyard.servers.sockets import has_unread, read_in_pieces
+from botyard.servers.ros.xmlrpc import listening_socket
+from botyard.servers.streampeer import StreamPeer
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
@@ -52,10 +50,6 @@ REQUEST_TIME: Final = 30.0
 """Deadline of a request, from its first byte to its last, s."""
 MAX_STUCK: Final = 60.0
 """Time without reading after which a peer is disconnected, s."""
-CLOSE_TIMEOUT_S: Final = 3.0
-"""Timeout to close a connection, s; then it is aborted."""
-MAX_WAITING: Final = 64 << 10
-"""Back-pressure: reading from a peer pauses while this many of its bytes are queued."""
 MAX_HELD: Final = 32 << 20
 """Maximum number of bytes of incomplete or queued headers and requests, in total."""
 MAX_UNREAD: Final = 16 << 20
@@ -69,8 +63,6 @@ MAX_ANSWERING: Final = 4
 """Maximum number of slow services in progress for one address; more requests wait."""
 MAX_ALL_ANSWERING: Final = 16
 """Maximum number of slow services in progress for all clients."""
-SWEEP_INTERVAL_S: Final = 0.5
-"""Interval to check deadlines, s."""
 SHARE: Final = 0.1
 """Share of time for service requests and new subscribers together."""
 
@@ -97,24 +89,20 @@ class Served(Offer, Protocol):
         ...
 
 
-class Connection(asyncio.Protocol):
+class Connection(StreamPeer):
     """Connection of a subscriber or of a service's client."""
 
+    max_stuck = MAX_STUCK
     _numbers = itertools.count(1)
 
     def __init__(self, server: TcprosServer) -> None:
+        super().__init__(server.turns, log, "a TCPROS connection")
         self._server = server
         self.number = next(self._numbers)
         # The header decides whether this is a subscriber or a client of a service.
         self.session = Incoming(server.name, server.topics, server.services)
         self.sent = self.dropped = 0
-        self.source = ""
-        self.deadline: float | None = None
-        self.fence = ErrorBarrier(log, "a TCPROS connection", self.drop)
-        self._transport: asyncio.Transport | None = None
-        self._outlet: Outlet | None = None
-        self._inbox = bytearray()
-        self._is_stranger, self._is_reading_paused = True, False
+        self._is_stranger = True
         self._is_answering = False
         """Whether a service is working on this connection's request."""
         self._messages: deque[bytes] = deque()
@@ -123,84 +111,48 @@ class Connection(asyncio.Protocol):
         self.owes = 0
         """Number of bytes of answers that the peer has not read."""
 
-    @property
-    def is_held_up(self) -> bool:
-        """Whether bytes from the peer wait for their turn."""
-        return bool(self._inbox)
-
-    @property
-    def has_unread(self) -> bool:
-        """Whether bytes from the peer wait, in the system's buffer or here."""
-        sock = (
-            None
-            if self._transport is None
-            else self._transport.get_extra_info("socket")
-        )
-        return self.is_held_up or has_unread(sock)
-
-    # -- asyncio callbacks
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def opened(self) -> None:
         """Register a new connection."""
-        self._transport = cast(asyncio.Transport, transport)
-        # By default asyncio delivers 256 KiB at once, more than `MAX_WAITING`.
-        read_in_pieces(transport)
-        self._outlet = Outlet(self._transport)
-        self.source = source_of(Peer.of(transport).address)
-        self.deadline = asyncio.get_running_loop().time() + HEADER_TIME
+        self.give(HEADER_TIME)
         self._server.comes(self)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def closed(self) -> None:
         """Remove the connection."""
         self._server.goes(self)
-        self._let_go()
+        self._hold(0)
         self._messages.clear()
-        if self._outlet is not None:
-            self._outlet.drop()
         self._owe(0)
         topic = self.session.topic
         if topic is not None:
-            self.fence.run(cast(Published, topic).lost, self)
+            cast(Published, topic).lost(self)
 
-    def pause_writing(self) -> None:
-        """Handle a peer that does not read."""
-        if self._outlet is not None:
-            self._outlet.pause()
-
-    def resume_writing(self) -> None:
+    def drained(self) -> None:
         """Handle a peer that reads again: send waiting messages."""
-        outlet = self._outlet
-        if outlet is None:
-            return
-        outlet.resume()
+        outlet = self.outlet
+        assert outlet is not None
         # Queued messages come before new ones, to preserve their order.
         while self._messages and not outlet.is_full:
             self._write(self._messages.popleft())
         if self.owes:
             self._owe(outlet.unread)
         if not outlet.is_full:
-            self._server.turns.wants(self)
+            super().drained()
 
     def data_received(self, data: bytes) -> None:
-        """Queue bytes from the peer."""
+        """See `asyncio.Protocol`."""
         # The protocol of a subscriber ends with its header; ignore further bytes.
-        if self.session.topic is not None:
-            return
-        self._inbox += data
-        self._count()
-        self._read_on()
-        self._server.turns.wants(self)
+        if self.session.topic is None and not self.is_leaving:
+            super().data_received(data)
+            self._count()
 
     def _count(self) -> None:
         """Update the number of bytes held for this connection."""
-        held = len(self._inbox) + self.session.waiting
-        self._server.hold(held - self.holds)
-        self.holds = held
+        if not self.is_leaving:
+            self._hold(len(self.inbox) + self.session.waiting)
 
-    def _let_go(self) -> None:
-        self._inbox.clear()
-        self._server.hold(-self.holds)
-        self.holds = 0
+    def _hold(self, held: int) -> None:
+        more, self.holds = held - self.holds, held
+        self._server.hold(more)
 
     def give_up(self) -> None:
         """Drop the connection, because it holds too much of the shared buffer."""
@@ -211,18 +163,17 @@ class Connection(asyncio.Protocol):
             self.source,
             MAX_HELD,
         )
-        self._let_go()
         self.drop()
 
-    def close(self) -> None:
-        """Close the connection after all data is written."""
-        if self._outlet is not None:
-            self._outlet.finish()
-
-    def drop(self) -> None:
-        """Abort the connection at once."""
-        if self._transport is not None:
-            self._transport.abort()
+    def stuck(self) -> None:
+        """Drop a peer that has not read for too long."""
+        self._server.throttled_log.log(
+            logging.WARNING,
+            "ROS 1: %s has not read for %g s: disconnected",
+            self.session.caller,
+            self.max_stuck,
+        )
+        self.drop()
 
     # -- turns of the time share
 
@@ -231,7 +182,7 @@ class Connection(asyncio.Protocol):
 
         Return whether to take another turn.
         """
-        session, outlet = self.session, self._outlet
+        session, outlet = self.session, self.outlet
         if (
             outlet is None
             or outlet.is_full
@@ -244,12 +195,12 @@ class Connection(asyncio.Protocol):
         if not self._may_go_on():
             return False
         event = session.next_event()
-        if event is None and self._inbox:
+        if event is None and self.inbox:
             # Parsing runs within the turn, so that its cost is charged to the peer's
             # address.
-            session.receive_data(bytes(self._inbox))
-            self._inbox.clear()
-            self._read_on()
+            session.receive_data(bytes(self.inbox))
+            self.inbox.clear()
+            self.read_on()
             if not self._may_go_on():
                 if self._settles():
                     self._flush()
@@ -277,7 +228,7 @@ class Connection(asyncio.Protocol):
             )
 
         if session.is_closing:
-            self.close()
+            self.finish()
         elif session.service is not None and not self._is_answering and self._settles():
             self._wait_for_request(event is not None)
 
@@ -291,23 +242,20 @@ class Connection(asyncio.Protocol):
         """
         if self.session.service is None or self._server.may_answer(self):
             return True
-        self.deadline = None
+        self.give(None)
         return False
 
     def _is_open(self) -> bool:
         """Return whether the connection still accepts work."""
-        return not (
-            self._transport is None
-            or self._transport.is_closing()
-            or self.session.is_closing
-        )
+        return not (self.is_leaving or self.session.is_closing)
 
     def _settles(self) -> bool:
         """Count the connection as settled, no longer as a stranger; return success."""
         if not self._is_stranger:
             return True
         if self._server.settles(self):
-            self._is_stranger, self.deadline = False, None
+            self._is_stranger = False
+            self.give(None)
             return True
 
         self._server.throttled_log.log(
@@ -322,9 +270,9 @@ class Connection(asyncio.Protocol):
     def _wait_for_request(self, was_answered: bool) -> None:
         """Set the deadline of a request that has started to arrive."""
         if not self.session.is_waited_for:
-            self.deadline = None
+            self.give(None)
         elif self.deadline is None or was_answered:
-            self.deadline = asyncio.get_running_loop().time() + REQUEST_TIME
+            self.give(REQUEST_TIME)
 
     def _serve(self, service: Served, body: bytes) -> None:
         def answer(act: Callable[[], bytes | Future[bytes]]) -> None:
@@ -333,7 +281,7 @@ class Connection(asyncio.Protocol):
                 # The service works in the background, so its client has no deadline
                 # meanwhile.
                 if isinstance(found, Future):
-                    self.deadline = None
+                    self.give(None)
                     self._answers(True)
                     found.add_done_callback(be_done)
                 else:
@@ -369,26 +317,11 @@ class Connection(asyncio.Protocol):
             self._server.count_answers(self, 0, unread - self.owes)
             self.owes = unread
 
-    def _read_on(self) -> None:
-        """Pause or resume reading, depending on the number of queued bytes."""
-        if self._transport is None or self._transport.is_closing():
-            return
-        if len(self._inbox) > MAX_WAITING and not self._is_reading_paused:
-            self._is_reading_paused = True
-            self._transport.pause_reading()
-        elif len(self._inbox) <= MAX_WAITING and self._is_reading_paused:
-            self._is_reading_paused = False
-            self._transport.resume_reading()
-
     # -- output
 
     def no_delay(self) -> None:
         """Send small messages at once (TCP_NODELAY), as the subscriber requested."""
-        sock = (
-            self._transport.get_extra_info("socket")
-            if self._transport is not None
-            else None
-        )
+        sock = self.socket
         if sock is not None:
             with contextlib.suppress(OSError):
                 # With delayed ACKs, Nagle's algorithm delays small messages by 40 ms.
@@ -400,8 +333,8 @@ class Connection(asyncio.Protocol):
         While the peer is slow, at most `queue` messages wait, and a new one displaces
         the oldest.
         """
-        outlet = self._outlet
-        if outlet is None:
+        outlet = self.outlet
+        if outlet is None or self.is_leaving:
             return
         if not outlet.is_full:
             self._write(frame)
@@ -415,20 +348,16 @@ class Connection(asyncio.Protocol):
         self._messages.append(frame)
 
     def _write(self, frame: bytes) -> None:
-        if self._outlet is not None:
+        if self.outlet is not None:
             self.sent += len(frame)
-            self._outlet.write(frame)
+            self.outlet.write(frame)
 
     def _flush(self) -> None:
         data = self.session.data_to_send()
-        if data and self._outlet is not None:
-            self._outlet.write(data)
+        if data and self.outlet is not None:
+            self.outlet.write(data)
             if self.session.service is not None:
-                self._owe(self._outlet.unread if self._outlet.is_full else 0)
-
-    def stuck(self, now: float) -> bool:
-        """Return whether the peer has not read for too long."""
-        return self._outlet is not None and self._outlet.stuck(now) > MAX_STUCK
+                self._owe(self.outlet.unread if self.outlet.is_full else 0)
 
 
 class TcprosServer:
@@ -472,7 +401,6 @@ class TcprosServer:
         self._strangers: Pool[Connection] = Pool(MAX_STRANGERS, MAX_STRANGERS_EACH)
         self._settled: Pool[Connection] = Pool(MAX_CONNECTIONS, MAX_EACH)
         self._server: asyncio.Server | None = None
-        self._sweep: asyncio.TimerHandle | None = None
         self._held = 0
         self._answering: Counter[str] = Counter()
         self._unread: Counter[str] = Counter()
@@ -498,8 +426,7 @@ class TcprosServer:
             self._socket.close()
 
         for one in (*self._strangers, *self._settled):
-            one.deadline = asyncio.get_running_loop().time() + CLOSE_TIMEOUT_S
-            one.close()
+            one.finish()
 
     # -- connections
 
@@ -507,12 +434,10 @@ class TcprosServer:
         return len(self._strangers) + len(self._settled)
 
     def comes(self, one: Connection) -> None:
-        """Add a connection, and start to check deadlines."""
+        """Add a connection; it may displace another one."""
         gone = self._strangers.add(one)
         if gone is not None:
             gone.drop()
-        if self._sweep is None:
-            self._sweep_later()
 
     def settles(self, one: Connection) -> bool:
         """Return whether there is room for a settled connection, and count it."""
@@ -575,36 +500,9 @@ class TcprosServer:
 
     def goes(self, one: Connection) -> None:
         """Remove a connection."""
-        # A turn of a closed connection would work on a closed transport.
-        self.turns.forget(one)
         self._for_room.pop(one, None)
         if not self._strangers.remove(one):
             self._settled.remove(one)
-
-    def _sweep_later(self) -> None:
-        self._sweep = asyncio.get_running_loop().call_later(
-            SWEEP_INTERVAL_S, self._sweep_now
-        )
-
-    def _sweep_now(self) -> None:
-        self._sweep = None
-        now = asyncio.get_running_loop().time()
-        for one in (*self._strangers.overdue(now), *self._settled.overdue(now)):
-            one.drop()
-        for one in self._settled:
-            if one.stuck(now):
-                self.throttled_log.log(
-                    logging.WARNING,
-                    "ROS 1: %s has not read for %g s: disconnected",
-                    one.session.caller,
-                    MAX_STUCK,
-                )
-                one.drop()
-
-        # Without connections there are no deadlines; the next connection restarts the
-        # sweep.
-        if len(self):
-            self._sweep_later()
 
 
 __all__ = ["SHARE", "Connection", "TcprosServer"]

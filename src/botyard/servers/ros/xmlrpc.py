@@ -16,16 +16,15 @@ import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final
 
-from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import PeerError, PortError
-from botyard.interfaces.http_admission import Pool, source_of
+from botyard.interfaces.http_admission import Pool
 from botyard.protocols.tcpros import http, xmlrpc
 from botyard.protocols.tcpros.http import Call, Calls, HttpError
-from botyard.servers.addresses import is_loopback
 from botyard.servers.outlet import Outlet
-from botyard.servers.sockets import has_unread, note_port, read_in_pieces, reason_of
+from botyard.servers.sockets import note_port, reason_of
+from botyard.servers.streampeer import Peer, StreamPeer
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
@@ -44,10 +43,6 @@ ANSWER_TIME: Final = 30.0
 """Deadline for the peer to read the answer, s."""
 IDLE_TIME: Final = 600.0
 """Timeout of an idle connection (keep-alive), s."""
-BYTES_PER_TURN: Final = 4096
-"""Bytes of a call that are parsed in one turn."""
-MAX_WAITING: Final = 64 << 10
-"""Back-pressure: reading from a peer pauses while this many of its bytes are queued."""
 MAX_UNDER_WAY: Final = 16 << 20
 """Maximum number of bytes of all unfinished calls to a server."""
 MAX_ANSWER: Final = 32 << 20
@@ -60,8 +55,6 @@ MAX_LARGE_SOURCES: Final = 8
 """Maximum number of addresses with large answers in progress."""
 MAX_OWN_ANSWER: Final = 1 << 20
 """Maximum length of a peer's answer to a call from this simulator, bytes."""
-SWEEP_INTERVAL_S: Final = 0.5
-"""Interval to check deadlines, s."""
 SHARE: Final = 0.1
 """Share of time for all XML-RPC calls together."""
 
@@ -74,102 +67,48 @@ for long.
 """
 
 
-class Peer(NamedTuple):
-    """Peer that makes a call.
-
-    Attributes
-    ----------
-    address : str
-        Its address; empty if unknown.
-    is_local : bool
-        Whether it is on this machine.
-    """
-
-    address: str
-    is_local: bool
-
-    @classmethod
-    def of(cls, transport: asyncio.BaseTransport) -> Peer:
-        """Return the peer of a connection."""
-        peer, own = (
-            transport.get_extra_info("peername"),
-            transport.get_extra_info("sockname"),
-        )
-        address = str(peer[0]) if isinstance(peer, tuple) else ""
-        here = str(own[0]) if isinstance(own, tuple) else ""
-        return cls(address, bool(address) and (is_loopback(address) or address == here))
-
-
 Answer = Callable[[str, tuple[Any, ...], Peer], Any]
 """Function from a call's method, arguments and peer to its answer."""
 
 
-class _Rpc(asyncio.Protocol):
+class _Rpc(StreamPeer):
     """Incoming connection."""
 
     def __init__(self, server: RpcServer) -> None:
+        super().__init__(server.turns, log, "an XML-RPC call")
         self._server = server
         self._calls = Calls()
-        self._inbox = bytearray()
         self._under_way = 0
         self._pieces: Iterator[str] | None = None
         self._body = bytearray()
-        self._is_large = self._is_reading_paused = self._is_ending = False
-        self._transport: asyncio.Transport | None = None
-        self._outlet: Outlet | None = None
-        self.peer = Peer("", False)
-        self.source = ""
-        self.deadline: float | None = None
-        self.fence = ErrorBarrier(log, "an XML-RPC call", self.drop)
+        self._is_large = False
 
-    @property
-    def is_held_up(self) -> bool:
-        """Whether bytes from the peer wait for their turn."""
-        return bool(self._inbox)
-
-    @property
-    def has_unread(self) -> bool:
-        """Whether bytes from the peer wait, in the system's buffer or here."""
-        sock = (
-            None
-            if self._transport is None
-            else self._transport.get_extra_info("socket")
-        )
-        return self.is_held_up or has_unread(sock)
-
-    # -- asyncio callbacks
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        read_in_pieces(transport)
-        self._outlet = Outlet(self._transport)
-        self.peer = Peer.of(transport)
-        self.source = source_of(self.peer.address)
-        self._give(CALL_TIME)
+    def opened(self) -> None:
+        """Register a new connection."""
+        self.give(CALL_TIME)
         self._server.comes(self)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._is_ending = True
+    def closed(self) -> None:
+        """Remove the connection."""
         self._server.goes(self)
-        self._let_go()
-
-    def pause_writing(self) -> None:
-        if self._outlet is not None:
-            self._outlet.pause()
-
-    def resume_writing(self) -> None:
-        if self._outlet is not None and self._outlet.resume():
-            self._taken()
+        self._let_go_of_call()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_ending:
-            return
+        """See `asyncio.Protocol`."""
         # The first byte of a call starts its deadline.
-        if self._calls.is_idle and not self._inbox:
-            self._give(CALL_TIME)
-        self._inbox += data
-        self._read_on()
-        self._server.turns.wants(self)
+        if not self.is_leaving and self._calls.is_idle and not self.inbox:
+            self.give(CALL_TIME)
+        super().data_received(data)
+
+    def drained(self) -> None:
+        """Prepare for the next call after the peer has read the answer."""
+        if self.is_leaving or self._pieces is not None:
+            return
+        self._let_large_go()
+        # A connection that completes calls is the last to be displaced.
+        self._server.touch(self)
+        self.give(IDLE_TIME if self._calls.is_idle and not self.inbox else CALL_TIME)
+        super().drained()
 
     # -- turns of the time share
 
@@ -178,12 +117,12 @@ class _Rpc(asyncio.Protocol):
 
         Return whether to take another turn.
         """
-        outlet = self._outlet
-        if self._is_ending or outlet is None:
+        outlet = self.outlet
+        if self.is_leaving or outlet is None:
             return False
         try:
             if self._pieces is not None:
-                return self._say_more(self._pieces)
+                return self._say_more(self._pieces, outlet)
             # The next call runs after the peer has read the last answer.
             if outlet.is_full:
                 return False
@@ -194,12 +133,11 @@ class _Rpc(asyncio.Protocol):
 
             outlet.write(self._calls.interim())
             if self._calls.is_over:
-                self._end()
+                self.finish()
                 return False
 
-            if self._inbox:
-                self._take(bytes(self._inbox[:BYTES_PER_TURN]))
-                return True
+            # `receive` takes a piece; its call runs in the next turn.
+            return bool(self.inbox) and (super().turn() or True)
         except HttpError as error:
             self._server.throttled_log.log(
                 logging.WARNING,
@@ -208,18 +146,17 @@ class _Rpc(asyncio.Protocol):
                 error,
             )
             outlet.write(self._calls.refuse(error))
-            self._end()
+            self.finish()
 
         return False
 
-    def _take(self, piece: bytes) -> None:
-        del self._inbox[: len(piece)]
-        self._read_on()
-        self._under_way += len(piece)
-        self._server.under_way += len(piece)
+    def receive(self, data: bytes) -> None:
+        """Parse a piece of a call."""
+        self._under_way += len(data)
+        self._server.under_way += len(data)
         if self._server.under_way > MAX_UNDER_WAY:
             self._server.make_room()
-        self._calls.receive(piece)
+        self._calls.receive(data)
 
     @property
     def holds(self) -> int:
@@ -246,9 +183,9 @@ class _Rpc(asyncio.Protocol):
         except PeerError as error:
             raise HttpError(500, str(error)) from None
 
-        self._give(ANSWER_TIME)
+        self.give(ANSWER_TIME)
 
-    def _say_more(self, pieces: Iterator[str]) -> bool:
+    def _say_more(self, pieces: Iterator[str], outlet: Outlet) -> bool:
         if len(self._body) > LARGE_ANSWER and not self._is_large:
             if not self._server.makes_large(self):
                 # Too many large answers are in progress; `large_done` wakes this
@@ -274,39 +211,13 @@ class _Rpc(asyncio.Protocol):
 
         body, self._body, self._pieces = self._body, bytearray(), None
         # The length in the HTTP header is known only now.
-        assert self._outlet is not None
         for part in self._calls.answer(body):
-            self._outlet.write(part)
-        if not self._outlet.is_full:
-            self._taken()
-        return not self._outlet.is_full
-
-    def _taken(self) -> None:
-        """Prepare for the next call after the peer has read the answer."""
-        if self._is_ending or self._pieces is not None:
-            return
-        self._let_large_go()
-        # A connection that completes calls is the last to be displaced.
-        self._server.touch(self)
-        self._give(IDLE_TIME if self._calls.is_idle and not self._inbox else CALL_TIME)
-        self._server.turns.wants(self)
+            outlet.write(part)
+        if not outlet.is_full:
+            self.drained()
+        return not outlet.is_full
 
     # -- limits
-
-    def _give(self, seconds: float) -> None:
-        self.deadline = asyncio.get_running_loop().time() + seconds
-
-    def _read_on(self) -> None:
-        """Pause or resume reading, depending on the number of queued bytes."""
-        if self._transport is None or self._transport.is_closing():
-            return
-        if len(self._inbox) > MAX_WAITING and not self._is_reading_paused:
-            self._is_reading_paused = True
-            self._transport.pause_reading()
-        # Resume at half of the limit, so that reading does not toggle with each turn.
-        elif len(self._inbox) <= MAX_WAITING // 2 and self._is_reading_paused:
-            self._is_reading_paused = False
-            self._transport.resume_reading()
 
     def _call_ends(self) -> None:
         self._server.under_way -= self._under_way
@@ -317,33 +228,16 @@ class _Rpc(asyncio.Protocol):
             self._is_large = False
             self._server.large_done(self)
 
-    def _let_go(self) -> None:
+    def _let_go_of_call(self) -> None:
         self._call_ends()
         self._let_large_go()
-        self._inbox.clear()
         self._body.clear()
         self._pieces = None
-        if self._outlet is not None:
-            self._outlet.drop()
-        self._server.turns.forget(self)
 
-    def _end(self) -> None:
+    def finish(self, seconds: float | None = None) -> None:
         """Close the connection after all data is written."""
-        self._is_ending = True
-        self._call_ends()
-        self._inbox.clear()
-        self._pieces = None
-        self._body.clear()
-        self._let_large_go()
-        if self._outlet is not None:
-            self._outlet.finish()
-        self._give(CALL_TIMEOUT)
-
-    def drop(self) -> None:
-        """Abort the connection at once."""
-        self._is_ending = True
-        if self._transport is not None:
-            self._transport.abort()
+        self._let_go_of_call()
+        super().finish(seconds)
 
 
 class RpcServer:
@@ -386,7 +280,6 @@ class RpcServer:
         self._large: Counter[str] = Counter()
         self._for_large: deque[_Rpc] = deque()
         self._server: asyncio.Server | None = None
-        self._sweep: asyncio.TimerHandle | None = None
 
     def make_room(self) -> None:
         """Drop the longest call of the source whose calls use most of the buffer.
@@ -410,7 +303,7 @@ class RpcServer:
     def close(self) -> None:
         """Stop accepting connections, and close the open ones.
 
-        Peers have `CALL_TIMEOUT` to read the last data.
+        Peers have `CLOSE_TIMEOUT_S` to read the last data.
         """
         if self._server is not None:
             self._server.close()
@@ -418,7 +311,7 @@ class RpcServer:
             self._socket.close()
 
         for one in self._connections:
-            one._end()
+            one.finish()
 
     # -- connections
 
@@ -426,7 +319,7 @@ class RpcServer:
         return len(self._connections)
 
     def comes(self, one: _Rpc) -> None:
-        """Add a connection, and start to check deadlines."""
+        """Add a connection."""
         gone = self._connections.add(one)
         if gone is not None:
             self.throttled_log.log(
@@ -435,9 +328,6 @@ class RpcServer:
                 gone.peer.address,
             )
             gone.drop()
-
-        if self._sweep is None:
-            self._sweep_later()
 
     def goes(self, one: _Rpc) -> None:
         """Remove a connection."""
@@ -481,18 +371,6 @@ class RpcServer:
             # Wake one connection only: each finished answer makes room for one.
             self._for_large.remove(following)
             self.turns.wants(following)
-
-    def _sweep_later(self) -> None:
-        self._sweep = asyncio.get_running_loop().call_later(
-            SWEEP_INTERVAL_S, self._sweep_now
-        )
-
-    def _sweep_now(self) -> None:
-        self._sweep = None
-        for one in self._connections.overdue(asyncio.get_running_loop().time()):
-            one.drop()
-        if len(self._connections):
-            self._sweep_later()
 
 
 def listening_socket(host: str, port: int = 0, service: str = "ROS 1") -> socket.socket:
@@ -603,7 +481,6 @@ __all__ = [
     "MAX_OWN_ANSWER",
     "SHARE",
     "Answer",
-    "Peer",
     "RpcServer",
     "ask",
     "call",

@@ -208,7 +208,7 @@ class _Socket:
         self._socket = socket
         self.source = source
         self._loop = asyncio.get_running_loop()
-        self._fence = pump.fence("a client", self.cut)
+        self._fence = pump.fence("a client", self.drop)
         self._caller: Caller = socket.state.caller
         self._caller.shows(True, self._loop.time())
         self._caller.stays()
@@ -219,13 +219,13 @@ class _Socket:
             pump.made, source, self, self._wake.set, otherwise=None
         )
 
-    def cut(self) -> None:
+    def drop(self) -> None:
         """End the connection."""
         self._ended.set()
 
     def _cut_off(self, why: str) -> None:
         self._pump.warn(f"client {self.source} disconnected: {why}")
-        self.cut()
+        self.drop()
 
     async def serve(self) -> None:
         """Serve the client until one side closes."""
