@@ -6,10 +6,11 @@ To undo a part returns the parts that redo it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final, Protocol
 
 from botyard.control.bodies import (
     NO_GROUNDS,
@@ -100,39 +101,66 @@ class Log(Protocol):
         ...
 
 
-class Part(Protocol):
-    """Part of a step of undo."""
+@dataclass(slots=True)
+class _Kept:
+    """A body of a part, with its identity (`Site.identity`)."""
+
+    body: object
+
+
+class Part(ABC):
+    """Part of a step of undo.
+
+    Attributes
+    ----------
+    kept : mapping of str to _Kept
+        Bodies of the part by name.
+    """
+
+    kept: Mapping[str, _Kept]
 
     @property
     def bodies(self) -> int:
         """Number of bodies of the part."""
-        ...
+        return len(self.kept)
 
     @property
     def size(self) -> int:
         """Size of the map that the part keeps, bytes."""
-        ...
+        return 0
 
     @property
+    @abstractmethod
     def what(self) -> str:
         """Description of the change, for messages."""
-        ...
 
     def touched(self) -> Iterable[Key]:
         """Return the bodies whose placements matter to the part."""
-        ...
+        return ((name, one.body) for name, one in self.kept.items())
 
     def absorb(self, other: Part) -> bool:
         """Merge another part of the same step into this one.
 
         Return whether it is possible.
         """
-        ...
+        joined = self._joined(other) if type(other) is type(self) else None
+        if joined is not None:
+            self.kept = joined
+        return joined is not None
+
+    def _joined(self, other: Any) -> Mapping[str, Any] | None:
+        """Return the bodies of this part and a later one of its class.
+
+        None: each part stands for itself.
+        """
+        return None
 
     def rename(self, name: str, old: object, new: object) -> None:
         """Replace the identity of a body that was restored as a new object."""
-        ...
+        if name in self.kept and self.kept[name].body == old:
+            self.kept[name].body = new
 
+    @abstractmethod
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
@@ -140,7 +168,6 @@ class Part(Protocol):
 
         `notes` receives messages about bodies that could not be restored.
         """
-        ...
 
 
 def described(parts: Sequence[Part]) -> str:
@@ -162,13 +189,12 @@ def _note(notes: list[str], names: Sequence[str], one: str, many: str) -> None:
 
 
 @dataclass(slots=True)
-class _Spot:
+class _Spot(_Kept):
     """Former state of a body: true pose, odometry and placements by others.
 
     The odometry is set for a robot that was sent home: its pose, and its frame.
     """
 
-    body: object
     pose: Pose
     odometry: tuple[Pose, Pose] | None
     others: int
@@ -198,14 +224,13 @@ def _put(
     sim.put(name, pose, source)
 
 
-@dataclass(slots=True)
-class Placed:
+@dataclass
+class Placed(Part):
     """Bodies that were placed, with their former poses."""
 
-    spots: dict[str, _Spot]
+    kept: Mapping[str, _Spot]
     is_home: bool = False
     """Whether they were sent to their start poses, which also reset their odometry."""
-    size: ClassVar[int] = 0
 
     @classmethod
     def of(
@@ -238,7 +263,7 @@ class Placed:
     def changed(self, control: Site, own: Placements) -> Placed:
         """Return the bodies that the client has placed since."""
         moved = {}
-        for name, spot in self.spots.items():
+        for name, spot in self.kept.items():
             if name in control.sim.engine.rows and control.identity(name) == spot.body:
                 # Called directly after the operation, so the additional placements are
                 # the client's.
@@ -250,33 +275,17 @@ class Placed:
         return Placed(moved, self.is_home)
 
     @property
-    def bodies(self) -> int:
-        """Number of bodies of the part."""
-        return len(self.spots)
-
-    @property
     def what(self) -> str:
         """Description of the change, for messages."""
         return (
-            f"{'sending home' if self.is_home else 'moving'} {_names(list(self.spots))}"
+            f"{'sending home' if self.is_home else 'moving'} {_names(list(self.kept))}"
         )
 
-    def touched(self) -> Iterable[Key]:
-        """Return the bodies whose placements matter to the part."""
-        return ((name, spot.body) for name, spot in self.spots.items())
-
-    def absorb(self, other: Part) -> bool:
-        """Merge placements; a body in both parts keeps the older pose of this one."""
+    def _joined(self, other: Placed) -> Mapping[str, _Spot] | None:
         # Sending home also sets the odometry, so the two kinds of placement stay apart.
-        if not isinstance(other, Placed) or other.is_home != self.is_home:
-            return False
-        self.spots = other.spots | self.spots
-        return True
-
-    def rename(self, name: str, old: object, new: object) -> None:
-        """Replace the identity of a body that was restored as a new object."""
-        if name in self.spots and self.spots[name].body == old:
-            self.spots[name].body = new
+        # A body in both parts keeps the older pose of this one.
+        same = other.is_home == self.is_home
+        return {**other.kept, **self.kept} if same else None
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
@@ -285,13 +294,13 @@ class Placed:
         yield None
         sim = control.sim
         # Taken before the bodies move, because it becomes the step that redoes this.
-        now = Placed.of(control, self.spots, own, self.is_home)
+        now = Placed.of(control, self.kept, own, self.is_home)
         gone, moved, back = [], [], []
-        for name, spot in self.spots.items():
+        for name, spot in self.kept.items():
             # A body of the same name may be a later one.
-            if name not in now.spots or now.spots[name].body != spot.body:
+            if name not in now.kept or now.kept[name].body != spot.body:
                 gone.append(name)
-            elif now.spots[name].others != spot.others:
+            elif now.kept[name].others != spot.others:
                 moved.append(name)
             else:
                 _put(sim, name, spot.pose, spot.odometry, caller.source)
@@ -305,55 +314,36 @@ class Placed:
             "were moved by other clients and stay",
         )
         return [
-            Placed({name: now.spots[name] for name in back}, self.is_home).changed(
+            Placed({name: now.kept[name] for name in back}, self.is_home).changed(
                 control, own
             )
         ]
 
 
-@dataclass(slots=True)
-class Added:
+@dataclass
+class Added(Part):
     """Bodies that were added."""
 
-    there: dict[str, object]
-    size: ClassVar[int] = 0
+    kept: Mapping[str, _Kept]
 
     @classmethod
     def of(cls, control: Site, names: Iterable[str]) -> Added:
         """Return a part for the named bodies that exist."""
         return cls(
             {
-                name: control.identity(name)
+                name: _Kept(control.identity(name))
                 for name in names
                 if name in control.sim.engine.rows
             }
         )
 
     @property
-    def bodies(self) -> int:
-        """Number of bodies of the part."""
-        return len(self.there)
-
-    @property
     def what(self) -> str:
         """Description of the change, for messages."""
-        return f"adding {_names(list(self.there))}"
+        return f"adding {_names(list(self.kept))}"
 
-    def touched(self) -> Iterable[Key]:
-        """Return the bodies whose placements matter to the part."""
-        return self.there.items()
-
-    def absorb(self, other: Part) -> bool:
-        """Merge further added bodies."""
-        if not isinstance(other, Added):
-            return False
-        self.there |= other.there
-        return True
-
-    def rename(self, name: str, old: object, new: object) -> None:
-        """Replace the identity of a body that was restored as a new object."""
-        if name in self.there and self.there[name] == old:
-            self.there[name] = new
+    def _joined(self, other: Added) -> Mapping[str, _Kept]:
+        return {**self.kept, **other.kept}
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
@@ -363,12 +353,12 @@ class Added:
         rows = control.sim.engine.rows
         there = [
             name
-            for name, body in self.there.items()
-            if name in rows and control.identity(name) == body
+            for name, kept in self.kept.items()
+            if name in rows and control.identity(name) == kept.body
         ]
         _note(
             notes,
-            [n for n in self.there if n not in there],
+            [n for n in self.kept if n not in there],
             "was already removed",
             "were already removed",
         )
@@ -380,10 +370,9 @@ class Added:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Former(_Kept):
     """Properties of a removed body from which a similar one is created."""
 
-    body: object
     model: RobotSpec | BoxObject
     start: Pose
     pose: Pose
@@ -398,12 +387,11 @@ class _Kept:
     placements: int
 
 
-@dataclass(slots=True)
-class Removed:
+@dataclass
+class Removed(Part):
     """Bodies that were removed."""
 
-    kept: dict[str, _Kept]
-    size: ClassVar[int] = 0
+    kept: Mapping[str, _Former]
 
     @classmethod
     def of(cls, control: Site, names: Iterable[str]) -> Removed:
@@ -426,7 +414,7 @@ class Removed:
                 start if row is None else Pose(*sim.snapshot.state.pose[row].tolist())
             )
             drives = robot is not None and bool(robot.spec.drive) and row is not None
-            kept[name] = _Kept(
+            kept[name] = _Former(
                 body=control.identity(name),
                 model=model,
                 start=start,
@@ -455,31 +443,14 @@ class Removed:
         )
 
     @property
-    def bodies(self) -> int:
-        """Number of bodies of the part."""
-        return len(self.kept)
-
-    @property
     def what(self) -> str:
         """Description of the change, for messages."""
         return f"removing {_names(list(self.kept))}"
 
-    def touched(self) -> Iterable[Key]:
-        """Return the bodies whose placements matter to the part."""
-        return ((name, kept.body) for name, kept in self.kept.items())
-
-    def absorb(self, other: Part) -> bool:
-        """Merge further removed bodies."""
+    def _joined(self, other: Removed) -> Mapping[str, _Former] | None:
         # A name that occurs in both was removed, added again and removed again.
-        if not isinstance(other, Removed) or self.kept.keys() & other.kept.keys():
-            return False
-        self.kept |= other.kept
-        return True
-
-    def rename(self, name: str, old: object, new: object) -> None:
-        """Replace the identity of a body that was restored as a new object."""
-        if name in self.kept and self.kept[name].body == old:
-            self.kept[name].body = new
+        both = self.kept.keys() & other.kept.keys()
+        return None if both else {**self.kept, **other.kept}
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
@@ -574,13 +545,13 @@ class Removed:
             log.succeed(name, kept.body, body, kept.placements, own)
 
 
-@dataclass(slots=True)
-class MapReplaced:
+@dataclass
+class MapReplaced(Part):
     """A map that was replaced by another one."""
 
     replaced: Replaced
     by: str
-    bodies: ClassVar[int] = 0
+    kept: Mapping[str, _Kept] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, control: Site, replaced: Replaced, own: Placements) -> list[Part]:
@@ -609,17 +580,6 @@ class MapReplaced:
     def what(self) -> str:
         """Description of the change, for messages."""
         return f"loading {shown(self.by, 60)}" if self.by else "removing the map"
-
-    def touched(self) -> Iterable[Key]:
-        """Return nothing: the part keeps no bodies."""
-        return ()
-
-    def absorb(self, other: Part) -> bool:
-        """Return False: each part stands for itself."""
-        return False
-
-    def rename(self, name: str, old: object, new: object) -> None:
-        """Do nothing: the part keeps no bodies."""
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
@@ -659,8 +619,8 @@ class MapReplaced:
         )
 
 
-@dataclass(slots=True)
-class WentBack:
+@dataclass
+class WentBack(Part):
     """The world before it continued from another moment: state, map and models.
 
     Attributes
@@ -673,7 +633,7 @@ class WentBack:
     scene: Scene
     models: tuple[object, ...]
     time: float
-    bodies: ClassVar[int] = 0
+    kept: Mapping[str, _Kept] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, sim: Simulation) -> WentBack | None:
@@ -694,17 +654,6 @@ class WentBack:
     def what(self) -> str:
         """Description of the change, for messages."""
         return f"continuing from {self.time:.1f} s"
-
-    def touched(self) -> Iterable[Key]:
-        """Return nothing: the part keeps no bodies."""
-        return ()
-
-    def absorb(self, other: Part) -> bool:
-        """Return False: each part stands for itself."""
-        return False
-
-    def rename(self, name: str, old: object, new: object) -> None:
-        """Do nothing: a state has its own bodies."""
 
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
