@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import singledispatch
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from botyard.errors import StateError
 from botyard.sim import journal
@@ -62,90 +62,12 @@ def _up_to(sim: Simulation, tick: int) -> Iterator[int]:
         yield sim.digest()
 
 
-@singledispatch
-def apply(change: Change, sim: Simulation, source: str) -> None:
-    """Replay a change on behalf of a source.
-
-    Raise StateError if the class of the change is not registered.
-    """
-    raise StateError(
-        f"journal: no function is registered to replay {type(change).__name__}"
-    )
-
-
-@apply.register
-def _(change: journal.Submit, sim: Simulation, source: str) -> None:
-    sim.submit(change.name, change.command, source)
-
-
-@apply.register
-def _(change: journal.SubmitEach, sim: Simulation, source: str) -> None:
+def _submit_each(change: journal.SubmitEach, sim: Simulation, source: str) -> None:
     for name, command in change.each():
         sim.submit(name, command, source)
 
 
-@apply.register
-def _(change: journal.SubmitVelocities, sim: Simulation, source: str) -> None:
-    sim.submit_velocities(change.command, source)
-
-
-@apply.register
-def _(change: journal.AddRobots, sim: Simulation, source: str) -> None:
-    sim.add_robots(change.spec, change.poses, change.names)
-
-
-@apply.register
-def _(change: journal.Unserve, sim: Simulation, source: str) -> None:
-    sim.unserve(change.names)
-
-
-@apply.register
-def _(change: journal.RemoveRobots, sim: Simulation, source: str) -> None:
-    sim.remove_robots(change.names)
-
-
-@apply.register
-def _(change: journal.RemoveBox, sim: Simulation, source: str) -> None:
-    sim.remove_box(change.name)
-
-
-@apply.register
-def _(change: journal.AddBox, sim: Simulation, source: str) -> None:
-    sim.add_box(change.box, change.name)
-
-
-@apply.register
-def _(change: journal.ReplaceScene, sim: Simulation, source: str) -> None:
-    sim.replace_scene(change.scene)
-
-
-@apply.register
-def _(change: journal.SetDynamics, sim: Simulation, source: str) -> None:
-    sim.set_dynamics(change.name, change.spec)
-
-
-@apply.register
-def _(change: journal.Attach, sim: Simulation, source: str) -> None:
-    sim.attach(change.carrier, change.name)
-
-
-@apply.register
-def _(change: journal.Detach, sim: Simulation, source: str) -> None:
-    sim.detach(change.name)
-
-
-@apply.register
-def _(change: journal.Describe, sim: Simulation, source: str) -> None:
-    sim.describe(change.described)
-
-
-@apply.register
-def _(change: journal.WriteDevice, sim: Simulation, source: str) -> None:
-    sim.engine.tables[change.table].rows[change.row].write(**change.values)
-
-
-@apply.register
-def _(change: journal.SetRays, sim: Simulation, source: str) -> None:
+def _set_rays(change: journal.SetRays, sim: Simulation, source: str) -> None:
     laser = sim.robots[change.robot].lasers[change.laser]
     if change.rays is None:
         laser.restore()
@@ -153,39 +75,66 @@ def _(change: journal.SetRays, sim: Simulation, source: str) -> None:
         laser.configure(*change.rays)
 
 
-@apply.register
-def _(change: journal.SetParameters, sim: Simulation, source: str) -> None:
-    sim.robots[change.robot].set_parameters(**change.values)
-
-
-@apply.register
-def _(change: journal.Claim, sim: Simulation, source: str) -> None:
-    robot = sim.robots[change.robot]
-    if change.on:
-        robot.claim(source)
-    else:
-        robot.release(source)
-
-
-@apply.register
-def _(change: journal.Settle, sim: Simulation, source: str) -> None:
-    sim.settle()
-
-
-@apply.register
-def _(change: journal.Restore, sim: Simulation, source: str) -> None:
+def _restore(change: journal.Restore, sim: Simulation, source: str) -> None:
     # The state refers to models by digest only.
     sim.know(change.described)
     # The journal holds the commands of programs; running them would double these.
     sim.restore(change.state, programs=False)
 
 
-__all__ = ["apply", "resimulate"]
-
-
-@apply.register
-def _(change: journal.Reset, sim: Simulation, source: str) -> None:
+def _reset(change: journal.Reset, sim: Simulation, source: str) -> None:
     poses = (
         None if change.poses is None else checked_poses(change.poses, len(sim.robots))
     )
     sim._begin_episode(change.seed, change.episode, poses)
+
+
+REPLAYS: Final[Mapping[type[Change], Callable[[Any, Simulation, str], object]]] = {
+    journal.Submit: lambda c, sim, source: sim.submit(c.name, c.command, source),
+    journal.SubmitEach: _submit_each,
+    journal.SubmitVelocities: lambda c, sim, source: sim.submit_velocities(
+        c.command, source
+    ),
+    journal.AddRobots: lambda c, sim, _: sim.add_robots(c.spec, c.poses, c.names),
+    journal.Unserve: lambda c, sim, _: sim.unserve(c.names),
+    journal.RemoveRobots: lambda c, sim, _: sim.remove_robots(c.names),
+    journal.RemoveBox: lambda c, sim, _: sim.remove_box(c.name),
+    journal.AddBox: lambda c, sim, _: sim.add_box(c.box, c.name),
+    journal.ReplaceScene: lambda c, sim, _: sim.replace_scene(c.scene),
+    journal.SetDynamics: lambda c, sim, _: sim.set_dynamics(c.name, c.spec),
+    journal.Attach: lambda c, sim, _: sim.attach(c.carrier, c.name),
+    journal.Detach: lambda c, sim, _: sim.detach(c.name),
+    journal.Describe: lambda c, sim, _: sim.describe(c.described),
+    journal.WriteDevice: lambda c, sim, _: (
+        sim.engine.tables[c.table].rows[c.row].write(**c.values)
+    ),
+    journal.SetRays: _set_rays,
+    journal.SetParameters: lambda c, sim, _: sim.robots[c.robot].set_parameters(
+        **c.values
+    ),
+    journal.Claim: lambda c, sim, source: (
+        sim.robots[c.robot].claim(source)
+        if c.on
+        else sim.robots[c.robot].release(source)
+    ),
+    journal.Settle: lambda _, sim, __: sim.settle(),
+    journal.Restore: _restore,
+    journal.Reset: _reset,
+}
+"""Function that replays a change on behalf of a source, by class of the change."""
+
+
+def apply(change: Change, sim: Simulation, source: str) -> None:
+    """Replay a change on behalf of a source.
+
+    Raise StateError if `REPLAYS` lacks the class of the change.
+    """
+    replay = REPLAYS.get(type(change))
+    if replay is None:
+        raise StateError(
+            f"journal: no function is registered to replay {type(change).__name__}"
+        )
+    replay(change, sim, source)
+
+
+__all__ = ["REPLAYS", "apply", "resimulate"]
