@@ -307,41 +307,33 @@ ZENOH: Final = _built_in(
         **_ROS_FIELDS,
     },
 )
-ROSBRIDGE: Final = replace(
-    _built_in(
-        "rosbridge",
-        "ROS over the rosbridge protocol",
-        serve=lambda run, it: run.ros.rosbridge_switch(it),
+
+
+def _web_ros(name: str, about: str, port: int) -> Interface:
+    """Declare ROS for WebSocket clients: its option is the port, with a token."""
+    declared = _built_in(
+        name,
+        about,
+        serve=lambda run, it: run.ros.web_switch(it),
         carrier=Carrier.WEBSOCKET,
-        port=ROSBRIDGE_PORT,
-        is_asked=lambda o: o.rosbridge is not None,
-        asking={"rosbridge": ROSBRIDGE_PORT},
+        port=port,
+        is_asked=lambda o: getattr(o, name) is not None,
+        asking={name: port},
         fields={
-            "port": "rosbridge",
-            "token": "rosbridge_token",
+            "port": name,
+            "token": f"{name}_token",
             "distro": "ros_distro",
             **_ROS_FIELDS,
         },
-    ),
-    clients=100,
+    )
+    return replace(declared, clients=100)
+
+
+ROSBRIDGE: Final = _web_ros(
+    "rosbridge", "ROS over the rosbridge protocol", ROSBRIDGE_PORT
 )
-FOXGLOVE: Final = replace(
-    _built_in(
-        "foxglove",
-        "live data for Foxglove and Lichtblick",
-        serve=lambda run, it: run.ros.foxglove_switch(it),
-        carrier=Carrier.WEBSOCKET,
-        port=FOXGLOVE_PORT,
-        is_asked=lambda o: o.foxglove is not None,
-        asking={"foxglove": FOXGLOVE_PORT},
-        fields={
-            "port": "foxglove",
-            "token": "foxglove_token",
-            "distro": "ros_distro",
-            **_ROS_FIELDS,
-        },
-    ),
-    clients=100,
+FOXGLOVE: Final = _web_ros(
+    "foxglove", "live data for Foxglove and Lichtblick", FOXGLOVE_PORT
 )
 METRICS: Final = _built_in(
     "metrics",

@@ -16,8 +16,6 @@ from botyard.errors import BotyardError, CommandLineError, PeerError, RosMasterE
 from botyard.interfaces.interface import Interface, Switch
 from botyard.names import shown
 from botyard.processes.slow_notice import telling
-from botyard.protocols.foxglove import PORT as FOXGLOVE_PORT
-from botyard.protocols.rosbridge import PORT as ROSBRIDGE_PORT
 from botyard.protocols.tcpros import MASTER_PORT
 
 if TYPE_CHECKING:
@@ -34,8 +32,7 @@ if TYPE_CHECKING:
     from botyard.servers.ros.ros1master import Ros1Master
     from botyard.servers.ros.ros2 import Ros2
     from botyard.servers.ros.ros2zenoh import Ros2Zenoh
-    from botyard.servers.web.foxglove import FoxglovePump
-    from botyard.servers.web.rosbridge import RosbridgePump
+    from botyard.servers.web.programs import FoxglovePump, RosbridgePump
 
 DEFAULT_MASTER = "http://localhost:11311"
 
@@ -69,8 +66,9 @@ class RosInterfaces:
         self._ros1_was_on = False
         self._ros2: Ros2 | None = None
         self._zenoh: Ros2Zenoh | None = None
-        self._rosbridge: tuple[Rosbridge, RosbridgePump] | None = None
-        self._foxglove: tuple[Foxglove, FoxglovePump] | None = None
+        self._web: dict[
+            str, tuple[Rosbridge | Foxglove, RosbridgePump | FoxglovePump]
+        ] = {}
 
     # -- switches
 
@@ -94,31 +92,20 @@ class RosInterfaces:
         """Return the switch of ROS 2 over Zenoh."""
         return Switch(interface.about, False, self.start_zenoh, self.stop_zenoh)
 
-    def rosbridge_switch(self, interface: Interface) -> Switch:
-        """Return the switch of the rosbridge protocol."""
+    def web_switch(self, interface: Interface) -> Switch:
+        """Return the switch of a transport to WebSocket clients."""
 
         async def start() -> None:
-            await self.start_rosbridge(interface)
+            await self.start_web(interface)
+
+        async def stop() -> None:
+            await self.stop_web(interface.name)
 
         def address() -> tuple[str, int] | None:
-            return None if self._rosbridge is None else self._rosbridge[1].address
+            found = self._web.get(interface.name)
+            return None if found is None else found[1].address
 
-        return Switch(
-            interface.about, False, start, self.stop_rosbridge, interface.lacks, address
-        )
-
-    def foxglove_switch(self, interface: Interface) -> Switch:
-        """Return the switch of the Foxglove protocol."""
-
-        async def start() -> None:
-            await self.start_foxglove(interface)
-
-        def address() -> tuple[str, int] | None:
-            return None if self._foxglove is None else self._foxglove[1].address
-
-        return Switch(
-            interface.about, False, start, self.stop_foxglove, interface.lacks, address
-        )
+        return Switch(interface.about, False, start, stop, interface.lacks, address)
 
     def link_switch(self, interface: Interface) -> Switch:
         """Return the switch of AMBF objects without ROS."""
@@ -465,8 +452,8 @@ class RosInterfaces:
         ros, self._zenoh = self._zenoh, None
         await self._leave(ros)
 
-    async def start_rosbridge(self, interface: Interface) -> None:
-        """Serve clients of the rosbridge protocol.
+    async def start_web(self, interface: Interface) -> None:
+        """Serve clients of rosbridge or of the Foxglove protocol.
 
         Raises
         ------
@@ -475,73 +462,48 @@ class RosInterfaces:
         PortError
             The port is in use.
         """
-        from botyard.interfaces.ros.rosbridge import Rosbridge
-        from botyard.servers.web.rosbridge import RosbridgePump
-
-        o, graph, hub = self._o, self.graph(), self._robot_servers.hub
-        bridge = Rosbridge(graph.types, graph.stamp)
-        carried = replace(interface, session=bridge.session)
-        pump = RosbridgePump(
-            carried, {"token": o.rosbridge_token}, hub, self._robot_servers.control
-        )
-        await pump.start(
-            o.bind_to_address, ROSBRIDGE_PORT if o.rosbridge is None else o.rosbridge
-        )
-        self._rosbridge = bridge, pump
-        self._join(bridge)
-        self._robot_servers.interfaces["rosbridge"].on = True
-        log.info("rosbridge: ws://%s:%d", *pump.address)
-
-    async def stop_rosbridge(self) -> None:
-        """Close the port, and disconnect the clients."""
-        found, self._rosbridge = self._rosbridge, None
-        if found is not None:
-            bridge, pump = found
-            await (
-                pump.stop()
-                # First stop the pump: services of the bridge cancel the goals of
-                # leaving
-                # clients.
-            )
-            self._withdraw(bridge)
-
-    async def start_foxglove(self, interface: Interface) -> None:
-        """Serve clients of the Foxglove protocol.
-
-        Raises
-        ------
-        PortError
-            The port is in use.
-        """
-        from botyard.interfaces.ros.foxglove import Foxglove
-        from botyard.servers.web.foxglove import FoxglovePump
-
-        o, hub = self._o, self._robot_servers.hub
-        made = Foxglove(self.graph(), hub)
-        pump = FoxglovePump(
+        name, o, hub = interface.name, self._o, self._robot_servers.hub
+        made, kind = self._foxglove() if name == "foxglove" else self._rosbridge()
+        pump = kind(
             replace(interface, session=made.session),
-            {"token": o.foxglove_token},
+            {"token": getattr(o, f"{name}_token")},
             hub,
             self._robot_servers.control,
         )
+        port = getattr(o, name)
         try:
             await pump.start(
-                o.bind_to_address, FOXGLOVE_PORT if o.foxglove is None else o.foxglove
+                o.bind_to_address, interface.port if port is None else port
             )
         except BaseException:
             made.close()
             raise
 
-        self._foxglove = made, pump
+        self._web[name] = made, pump
         self._join(made)
-        self._robot_servers.interfaces["foxglove"].on = True
-        log.info("foxglove: ws://%s:%d", *pump.address)
+        self._robot_servers.interfaces[name].on = True
+        log.info("%s: ws://%s:%d", name, *pump.address)
 
-    async def stop_foxglove(self) -> None:
-        """Close the port, and disconnect the clients."""
-        found, self._foxglove = self._foxglove, None
+    def _rosbridge(self) -> tuple[Rosbridge, type[RosbridgePump]]:
+        from botyard.interfaces.ros.rosbridge import Rosbridge
+        from botyard.servers.web.programs import RosbridgePump
+
+        graph = self.graph()
+        return Rosbridge(graph.types, graph.stamp), RosbridgePump
+
+    def _foxglove(self) -> tuple[Foxglove, type[FoxglovePump]]:
+        from botyard.interfaces.ros.foxglove import Foxglove
+        from botyard.servers.web.programs import FoxglovePump
+
+        return Foxglove(self.graph(), self._robot_servers.hub), FoxglovePump
+
+    async def stop_web(self, name: str) -> None:
+        """Close the port of a transport to WebSocket clients, and disconnect them."""
+        found = self._web.pop(name, None)
         if found is not None:
             made, pump = found
+            # First stop the pump: services of rosbridge cancel the goals of leaving
+            # clients.
             await pump.stop()
             self._withdraw(made)
             made.close()
@@ -549,8 +511,8 @@ class RosInterfaces:
     async def close(self) -> None:
         """Stop all ROS interfaces."""
         await self.stop_link()
-        await self.stop_foxglove()
-        await self.stop_rosbridge()
+        await self.stop_web("foxglove")
+        await self.stop_web("rosbridge")
         if self._ambf is not None:
             self._ambf.close()
             self._ambf = None

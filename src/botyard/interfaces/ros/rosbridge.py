@@ -295,6 +295,9 @@ class Rosbridge:
             self, self._clock, door.wake, door.warn, account, door.source
         )
 
+    def close(self) -> None:
+        """Do nothing: the sessions own all that there is to release."""
+
     # -- what the graph asks for
 
     def advertise(
