@@ -344,7 +344,7 @@ class _Trial:
 
     def _setup(self) -> Setup:
         spec = self._task.robots[0]
-        laser, speed = spec.lasers[0], spec.limits.max_speed
+        laser, speed = spec.lasers[0], spec.kinematics.limits.max_speed
         # As the lidar measures them: from the right to the left end of the field of
         # view.
         angles = np.array(

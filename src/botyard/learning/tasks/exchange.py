@@ -16,16 +16,15 @@ from botyard.learning.tasks.base import (
     I8,
     START_STREAM,
     EpisodeDraws,
-    TeamTask,
 )
-from botyard.learning.tasks.geometry import between, distances, seen_others, touching
-from botyard.learning.tasks.robots import Driving, lidar_robot
+from botyard.learning.tasks.geometry import between, distances, touching
+from botyard.learning.tasks.team import DrivenTeam
 from botyard.numerics import elementwise
 from botyard.numerics.elementary import sin
 from botyard.worlds.worlds import Worlds
 
 
-class Exchange(TeamTask):
+class Exchange(DrivenTeam):
     """Robots on a circle swap places with the opposite robots without contact.
 
     There are no walls.
@@ -71,6 +70,9 @@ class Exchange(TeamTask):
     The robots are 0.4 m wide.
     """
 
+    OWN_BOUNDS = (10.0, 10.0, 10.0, 1.0, 1.0, 2.0, 2.0)
+    FARTHEST = 10.0
+
     def __init__(
         self,
         *,
@@ -89,17 +91,12 @@ class Exchange(TeamTask):
             high=1e4,
             unit="m",
         )
-        self.neighbours: int = min(
-            arguments.whole(neighbours, "neighbours", low=0), count - 1
-        )
+        self._set_team(count, neighbours)
         self.goal_m: float = arguments.number(
             goal_m, "goal_m", low=0.0, above=True, unit="m"
         )
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
-        spec = lidar_robot(0)
-        self.robots = (spec,) * count
         self.poses = self._starts
-        self._drive = Driving(spec)
 
     def _angles(self, seeds: NDArray[np.uint64]) -> F8:
         """Return the angles of start positions on the circle, rad, (k, m)."""
@@ -118,21 +115,6 @@ class Exchange(TeamTask):
             [0.5 * self.diameter * c, 0.5 * self.diameter * s, angles + math.pi],
             axis=-1,
         )
-
-    def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of observations, see the class."""
-        high = np.array(
-            [10.0, 10.0, 10.0, 1.0, 1.0, 2.0, 2.0]
-            + [10.0, 10.0, 5.0, 5.0] * self.neighbours,
-            np.float32,
-        )
-        highs = np.tile(high, (len(self.robots), 1))
-        return -highs, highs
-
-    def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of actions, fractions of the maximum velocities."""
-        high = np.ones((len(self.robots), 2), np.float32)
-        return -high, high
 
     def begin(self, w: Worlds) -> None:
         """Make the arrays of goals."""
@@ -153,19 +135,22 @@ class Exchange(TeamTask):
     def rewards(self, w: Worlds, out: F8) -> None:
         """Reward progress and the end; charge contacts and each step."""
         self._far = distances(w.pose, self.goals)
-        arrived = self._far < self.goal_m
+        arrived = self._arrived()
         out[:] = (
             self._before
             - self._far
             - self.CONTACT_COST * touching(w)
             - self.STEP_COST * ~arrived
         )
-        out += self.GOAL_REWARD * np.asarray(arrived.all(axis=1))[:, None]
+        out += self.GOAL_REWARD * self.succeeded()[:, None]
 
-    def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """End episodes when all robots are at their goals, or after `max_steps`."""
-        terminated[:] = (self._far < self.goal_m).all(axis=1)
-        truncated[:] = ~terminated & (w.tick >= self.max_steps)
+    def _arrived(self) -> B1:
+        arrived: B1 = self._far < self.goal_m
+        return arrived
+
+    def succeeded(self) -> B1:
+        """Return whether all robots are at their goals."""
+        return np.asarray(self._arrived().all(axis=1))
 
     def observe(self, w: Worlds, out: F4) -> None:
         """Write the observations, see the class."""
@@ -175,11 +160,7 @@ class Exchange(TeamTask):
         # A robot on its goal has no bearing: the floor avoids a division by 0.
         far = np.maximum(self._far, 1e-9)
         out[..., 3], out[..., 4] = to[..., 1] / far, to[..., 0] / far
-        self._drive.observe(w.vel, out[..., 5:7])
-        out[..., 7:] = seen_others(w, self.neighbours, self.diameter)
-        # A robot can drive away without limit, because there are no walls.
-        low, high = self.observation_bounds(w)
-        np.clip(out, low, high, out=out)
+        self.observe_team(w, out, self.diameter)
 
     def marks(self, world: int) -> ArrayLike:
         """Return the goals of the robots."""
@@ -188,8 +169,7 @@ class Exchange(TeamTask):
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """Return ``success`` (all robots have arrived) and their number ``arrived``."""
-        arrived = self._far < self.goal_m
-        return {"success": arrived.all(axis=1), "arrived": arrived.sum(axis=1)}
+        return {"success": self.succeeded(), "arrived": self._arrived().sum(axis=1)}
 
 
 __all__ = ["Exchange"]

@@ -16,15 +16,14 @@ from botyard.learning.tasks.base import (
     I8,
     START_STREAM,
     EpisodeDraws,
-    TeamTask,
 )
-from botyard.learning.tasks.geometry import between, distances, seen_others, touching
-from botyard.learning.tasks.robots import Driving, lidar_robot
+from botyard.learning.tasks.geometry import between, distances, touching
+from botyard.learning.tasks.team import DrivenTeam
 from botyard.numerics import elementwise
 from botyard.worlds.worlds import Worlds
 
 
-class Formation(TeamTask):
+class Formation(DrivenTeam):
     """Robots form a regular polygon whose centre moves in a straight line, and keep it.
 
     There are no walls.
@@ -76,6 +75,8 @@ class Formation(TeamTask):
     LEAST_APART_M: ClassVar[float] = 0.7
     """Minimum distance between places on the polygon, m."""
 
+    OWN_BOUNDS = (20.0, 20.0, 1.0, 1.0, 2.0, 2.0)
+
     def __init__(
         self,
         *,
@@ -98,18 +99,13 @@ class Formation(TeamTask):
         self.speed: float = arguments.number(
             speed, "speed", low=0.0, high=0.8, unit="m/s"
         )
-        self.neighbours: int = min(
-            arguments.whole(neighbours, "neighbours", low=0), count - 1
-        )
+        self._set_team(count, neighbours)
         self.within_m: float = arguments.number(
             within_m, "within_m", low=0.0, above=True, unit="m"
         )
         self.hold_steps: int = arguments.whole(hold_steps, "hold_steps", low=1)
         self.max_steps = arguments.whole(max_steps, "max_steps", low=self.hold_steps)
-        spec = lidar_robot(0)
-        self.robots = (spec,) * count
         self.poses = self._starts
-        self._drive = Driving(spec)
         c, s = elementwise.cosine_sine(2.0 * math.pi / count * np.arange(count))
         self._polygon: F8 = self.radius * np.stack([c, s], axis=1)
 
@@ -126,20 +122,6 @@ class Formation(TeamTask):
         return np.concatenate(
             [places, rng.uniforms(count, -math.pi, math.pi)[..., None]], axis=-1
         )
-
-    def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of observations, see the class."""
-        high = np.array(
-            [20.0, 20.0, 1.0, 1.0, 2.0, 2.0] + [20.0, 20.0, 5.0, 5.0] * self.neighbours,
-            np.float32,
-        )
-        highs = np.tile(high, (len(self.robots), 1))
-        return -highs, highs
-
-    def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of actions, fractions of the maximum velocities."""
-        high = np.ones((len(self.robots), 2), np.float32)
-        return -high, high
 
     def begin(self, w: Worlds) -> None:
         """Make the arrays of places."""
@@ -181,16 +163,12 @@ class Formation(TeamTask):
             - self.AWAY_COST * ~near
             - self.CONTACT_COST * touching(w)
         )
-        out += self.END_REWARD * self._is_held()[:, None]
+        out += self.END_REWARD * self.succeeded()[:, None]
 
-    def _is_held(self) -> B1:
+    def succeeded(self) -> B1:
+        """Return whether the formation has held."""
         held: B1 = self._held >= self.hold_steps
         return held
-
-    def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """End episodes when the formation has held, or after `max_steps`."""
-        terminated[:] = self._is_held()
-        truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:
         """Write the observations, see the class."""
@@ -198,11 +176,7 @@ class Formation(TeamTask):
         c, s = elementwise.cosine_sine(w.pose[..., 2])
         vx, vy = self._velocity[:, None, 0], self._velocity[:, None, 1]
         out[..., 2], out[..., 3] = c * vx + s * vy, c * vy - s * vx
-        self._drive.observe(w.vel, out[..., 4:6])
-        out[..., 6:] = seen_others(w, self.neighbours, self.radius)
-        # A robot can drive away without limit, because there are no walls.
-        low, high = self.observation_bounds(w)
-        np.clip(out, low, high, out=out)
+        self.observe_team(w, out, self.radius)
 
     def marks(self, world: int) -> ArrayLike:
         """Return the current target positions of the robots."""
@@ -214,7 +188,7 @@ class Formation(TeamTask):
 
         ``error`` is the distance of the farthest robot from its place, m.
         """
-        return {"success": self._is_held(), "error": self._far.max(axis=1)}
+        return {"success": self.succeeded(), "error": self._far.max(axis=1)}
 
 
 __all__ = ["Formation"]

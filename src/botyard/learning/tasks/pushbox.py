@@ -17,10 +17,9 @@ from botyard.learning.tasks.base import (
     I8,
     START_STREAM,
     EpisodeDraws,
-    TeamTask,
 )
-from botyard.learning.tasks.geometry import between, distances, headings, seen_others
-from botyard.learning.tasks.robots import Driving, lidar_robot
+from botyard.learning.tasks.geometry import between, distances, headings
+from botyard.learning.tasks.team import DrivenTeam
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject
 from botyard.numerics import elementwise
@@ -31,7 +30,7 @@ FAR_M: Final = 3.0
 """Unit of positions in observations, m."""
 
 
-class PushBox(TeamTask):
+class PushBox(DrivenTeam):
     """Robots push a box with mass to a goal. They cannot pull it.
 
     There are no walls.
@@ -81,6 +80,8 @@ class PushBox(TeamTask):
     LEAST_ARC_M: ClassVar[float] = 0.6
     """Minimum distance between robots on the circle of start positions, m."""
 
+    OWN_BOUNDS = (20.0, 20.0, 20.0, 20.0, 1.0, 1.0, 5.0, 5.0, 2.0, 2.0)
+
     def __init__(
         self,
         *,
@@ -96,9 +97,7 @@ class PushBox(TeamTask):
     ) -> None:
         count = arguments.whole(robots, "robots", low=1, high=1000)
         size = arguments.number(size, "size", low=0.1, high=10.0, unit="m")
-        self.neighbours: int = min(
-            arguments.whole(neighbours, "neighbours", low=0), count - 1
-        )
+        self._set_team(count, neighbours, ROBOT_RADIUS_M)
         self.goal_m: float = arguments.number(
             goal_m, "goal_m", low=0.0, above=True, unit="m"
         )
@@ -124,11 +123,8 @@ class PushBox(TeamTask):
             size * math.sqrt(0.5) + ROBOT_RADIUS_M + 0.3,
             count * self.LEAST_ARC_M / (2.0 * math.pi),
         )
-        spec = lidar_robot(0, radius=ROBOT_RADIUS_M)
-        self.robots = (spec,) * count
         self.box_poses = self._begin_boxes
         self.poses = self._begin_robots
-        self._drive = Driving(spec)
 
     def _begin_boxes(self, seeds: NDArray[np.uint64]) -> F8:
         """Return start poses of the box.
@@ -165,18 +161,6 @@ class PushBox(TeamTask):
             axis=-1,
         )
 
-    def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of observations, see the class."""
-        own = [20.0, 20.0, 20.0, 20.0, 1.0, 1.0, 5.0, 5.0, 2.0, 2.0]
-        high = np.array(own + [20.0, 20.0, 5.0, 5.0] * self.neighbours, np.float32)
-        highs = np.tile(high, (len(self.robots), 1))
-        return -highs, highs
-
-    def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Return the bounds of actions, fractions of the maximum velocities."""
-        high = np.ones((len(self.robots), 2), np.float32)
-        return -high, high
-
     def begin(self, w: Worlds) -> None:
         """Make the arrays of distances."""
         self._far: F8 = np.zeros(len(w))
@@ -202,19 +186,15 @@ class PushBox(TeamTask):
         self._look(w)
         far, away = self._before
         # The box's progress is the same for all robots, because they push together.
-        progress = far - self._far + self.GOAL_REWARD * self._is_there()
+        progress = far - self._far + self.GOAL_REWARD * self.succeeded()
         out[:] = (
             progress[:, None] + self.APPROACH * (away - self._away) - self.STEP_COST
         )
 
-    def _is_there(self) -> B1:
+    def succeeded(self) -> B1:
+        """Return whether the box is at the goal."""
         there: B1 = self._far < self.goal_m
         return there
-
-    def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """End episodes when the box is at the goal, or after `max_steps`."""
-        terminated[:] = self._is_there()
-        truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:
         """Write the observations, see the class."""
@@ -227,11 +207,7 @@ class PushBox(TeamTask):
         ahead, left = w.box_vel[..., 0], w.box_vel[..., 1]
         # The box's velocity is in its own frame: turn it into the robot's.
         out[..., 6], out[..., 7] = c * ahead - s * left, s * ahead + c * left
-        self._drive.observe(w.vel, out[..., 8:10])
-        out[..., 10:] = seen_others(w, self.neighbours, FAR_M)
-        # Robots and box can move away without limit, because there are no walls.
-        low, high = self.observation_bounds(w)
-        np.clip(out, low, high, out=out)
+        self.observe_team(w, out, FAR_M)
 
     def marks(self, world: int) -> ArrayLike:
         """Return the goal of the box."""
@@ -239,7 +215,7 @@ class PushBox(TeamTask):
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """Return ``success`` (the box is at the goal) and its ``distance``, m."""
-        return {"success": self._is_there(), "distance": self._far.copy()}
+        return {"success": self.succeeded(), "distance": self._far.copy()}
 
 
 __all__ = ["PushBox"]

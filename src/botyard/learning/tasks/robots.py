@@ -119,7 +119,7 @@ class Driving:
     """
 
     def __init__(self, spec: RobotSpec) -> None:
-        speed = spec.limits.max_speed
+        speed = spec.kinematics.limits.max_speed
         if not (speed.x > 0.0 and speed.a > 0.0):
             raise ArgumentError(
                 f"robot: expected a robot that drives and turns, found {spec.name}: "
