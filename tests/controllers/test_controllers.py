@@ -4,13 +4,17 @@ way every time.
 
 from __future__ import annotations
 
+import inspect
 import math
+import pydoc
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from botyard.controllers.crew import employ
+from botyard.controllers.crowd import Orca, SocialForce
+from botyard.controllers.localplanners import FieldHistogram
 from botyard.controllers.registry import (
     controller_names,
     find_controller,
@@ -333,3 +337,35 @@ def test_a_program_that_is_dismissed_reads_no_sensors(end: str) -> None:
         sim.remove_robot("r")
 
     assert not sim._devices.subscriptions
+
+
+@pytest.mark.parametrize(
+    ("kind", "defaults"),
+    [
+        (Orca, {"speed": 1.0, "safety": 0.05, "horizon": 3.0, "wall_horizon": 0.5}),
+        (
+            SocialForce,
+            {
+                "speed": None,
+                "safety": 0.05,
+                "relaxation": 0.5,
+                "strength": 25.0,
+                "range": 0.08,
+            },
+        ),
+        (FieldHistogram, {"speed": 0.5, "safety": 0.1, "window": 2.0}),
+    ],
+)
+def test_goal_controllers_show_all_their_options(
+    kind: type, defaults: dict[str, object]
+) -> None:
+    """They share most options, and `help` and the registry read the signature."""
+    shared = {"points": None, "order": "loop", "pause": 0.0, "reached": 0.3}
+    found = {
+        one.name: one.default
+        for one in inspect.signature(kind).parameters.values()
+        if one.kind is one.KEYWORD_ONLY
+    }
+    assert found == {**shared, "area": None, **defaults}
+    text = pydoc.plain(pydoc.render_doc(kind))
+    assert all(f"{name}: " in text for name in found)

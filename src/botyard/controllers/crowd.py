@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
 
 from botyard.api import arguments
 from botyard.controllers.base import finite
-from botyard.controllers.route import GoalDriver
+from botyard.controllers.route import GoalDriver, GoalOptions
 from botyard.engine.layout import F8
 from botyard.model.kinematics import MUST_TURN
 from botyard.model.robot import RobotSpec
@@ -62,24 +61,11 @@ class CrowdController(GoalDriver, ABC):
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
-    points : sequence of [x, y], optional
-        Successive goals, m. The default is random positions that can be reached in a
-        straight line.
-    order : str
-        ``loop``: from the last point to the first; ``back``: back and forth; ``once``:
-        stop at the last point.
-    pause : float
-        Pause at a point; maximum pause at a random position, s.
-    reached : float
-        Distance at which a goal counts as reached, m.
-    speed : float
-        Preferred speed, m/s.
-    area : [x0, y0, x1, y1], optional
-        Area of the random positions, m.
-    safety : float
-        Clearance beyond the body's edge from bodies and walls, m.
+    **options
+        See `GoalOptions`.
     """
 
+    DEFAULTS = GoalDriver.DEFAULTS | GoalOptions(speed=DEFAULT_SPEED)
     speed_factor = 1.0
     """Maximum speed as a multiple of the preferred speed."""
 
@@ -87,27 +73,10 @@ class CrowdController(GoalDriver, ABC):
         self,
         robot: Robot,
         seed: int,
-        *,
-        points: Sequence[Sequence[float]] | None = None,
-        order: str = "loop",
-        pause: float = 0.0,
-        reached: float = 0.3,
-        speed: float = DEFAULT_SPEED,
-        area: Sequence[float] | None = None,
-        safety: float = 0.05,
+        **options: Unpack[GoalOptions],
     ) -> None:
-        super().__init__(
-            robot,
-            seed,
-            points=points,
-            order=order,
-            pause=pause,
-            reached=reached,
-            speed=speed,
-            area=area,
-            safety=safety,
-        )
-        top = robot.spec.limits.max_speed.x
+        super().__init__(robot, seed, **options)
+        top = self._limits.max_speed.x
         self._speed = min(self._goals.speed, top)
         # The reserve above the preferred speed lets a robot evade.
         self._top = min(self._speed * self.speed_factor, top)
@@ -155,7 +124,7 @@ class CrowdController(GoalDriver, ABC):
         )
         wanted = self.velocity(position, velocity, disc, preferred, row, walls)
         # A faster turn could exceed half a turn in a step with a long `dt`.
-        turn = min(robot.spec.limits.max_speed.a, math.pi)
+        turn = min(self._limits.max_speed.a, math.pi)
         v, vy, w = crowds.commands(
             wanted,
             state.pose[row : row + 1, 2],
@@ -242,7 +211,7 @@ class Orca(CrowdController):
     horizon, wall_horizon : float
         Time for which others, and walls, are avoided, s.
     **options
-        See `CrowdController`.
+        See `GoalOptions`.
     """
 
     name = "orca"
@@ -252,27 +221,11 @@ class Orca(CrowdController):
         robot: Robot,
         seed: int,
         *,
-        points: Sequence[Sequence[float]] | None = None,
-        order: str = "loop",
-        pause: float = 0.0,
-        reached: float = 0.3,
-        speed: float = DEFAULT_SPEED,
-        area: Sequence[float] | None = None,
-        safety: float = 0.05,
         horizon: float = 3.0,
         wall_horizon: float = 0.5,
+        **options: Unpack[GoalOptions],
     ) -> None:
-        super().__init__(
-            robot,
-            seed,
-            points=points,
-            order=order,
-            pause=pause,
-            reached=reached,
-            speed=speed,
-            area=area,
-            safety=safety,
-        )
+        super().__init__(robot, seed, **options)
         self._horizon = arguments.number(
             horizon, "horizon", low=0.0, above=True, unit="s"
         )
@@ -307,7 +260,7 @@ def stoppable_speed(spec: RobotSpec, forces: crowds.Forces) -> float:
     (2 d). The paper has no such limit, because its pedestrians have no limits of
     deceleration.
     """
-    limits = spec.limits
+    limits = spec.kinematics.limits
     ramps = [
         limits.decel.x,
         *([limits.decel.y] if spec.kinematics.moves_sideways else []),
@@ -349,10 +302,11 @@ class SocialForce(CrowdController):
     relaxation, strength, range : float
         τ, s; A / m, m/s²; B, m.
     **options
-        See `CrowdController`.
+        See `GoalOptions`.
     """
 
     name = "socialforce"
+    DEFAULTS = CrowdController.DEFAULTS | GoalOptions(speed=None)
     speed_factor = 1.3
 
     def __init__(
@@ -360,16 +314,10 @@ class SocialForce(CrowdController):
         robot: Robot,
         seed: int,
         *,
-        points: Sequence[Sequence[float]] | None = None,
-        order: str = "loop",
-        pause: float = 0.0,
-        reached: float = 0.3,
-        speed: float | None = None,
-        area: Sequence[float] | None = None,
-        safety: float = 0.05,
         relaxation: float = 0.5,
         strength: float = 25.0,
         range: float = 0.08,
+        **options: Unpack[GoalOptions],
     ) -> None:
         self._forces = crowds.Forces(
             relaxation=arguments.number(
@@ -378,24 +326,14 @@ class SocialForce(CrowdController):
             strength=arguments.number(strength, "strength", low=0.0, unit="m/s²"),
             range=arguments.number(range, "range", low=0.0, above=True, unit="m"),
         )
-        if speed is None:
-            speed = (
+        if options.get("speed") is None:
+            # A robot that cannot drive gives 0 here, and the constructor below refuses
+            # it.
+            options["speed"] = (
                 stoppable_speed(robot.spec, self._forces) or DEFAULT_SPEED
-                # A robot that cannot drive gives 0 here, and the constructor below refuses
-                # it.
             )
 
-        super().__init__(
-            robot,
-            seed,
-            points=points,
-            order=order,
-            pause=pause,
-            reached=reached,
-            speed=speed,
-            area=area,
-            safety=safety,
-        )
+        super().__init__(robot, seed, **options)
         self._asked: F8 = np.zeros((2, 2))
         """Velocity of the last step, and the model's velocity at its end, m/s.
 

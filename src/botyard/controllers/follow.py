@@ -72,7 +72,7 @@ class Follow:
         away = {
             n: distance(pose, r.truth)
             for n, r in robots.items()
-            if r is not self._robot and r.spec.drive
+            if r is not self._robot and r.spec.kinematics.drives
         }
         # The name decides between equal distances, so that runs repeat.
         return min(away, key=lambda n: (away[n], n)) if away else ""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
 
 from botyard.api import arguments
-from botyard.controllers.route import GoalDriver
+from botyard.controllers.route import GoalDriver, GoalOptions
 from botyard.controllers.steering import halt
 from botyard.engine.layout import F8
 from botyard.errors import ArgumentError, WorldError
@@ -31,36 +30,15 @@ class LaserController(GoalDriver, ABC):
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
-    points : sequence of [x, y], optional
-        Successive goals, m. The default is random positions that can be reached in a
-        straight line.
-    order : str
-        ``loop``: from the last point to the first; ``back``: back and forth; ``once``:
-        stop at the last point.
-    pause : float
-        Pause at a point; maximum pause at a random position, s.
-    reached : float
-        Distance at which a goal counts as reached, m.
-    speed : float
-        Maximum speed, m/s.
-    area : [x0, y0, x1, y1], optional
-        Area of the random positions, m.
-    safety : float
-        Clearance beyond the body's edge from obstacles, m.
+    **options
+        See `GoalOptions`.
     """
 
     def __init__(
         self,
         robot: Robot,
         seed: int,
-        *,
-        points: Sequence[Sequence[float]] | None = None,
-        order: str = "loop",
-        pause: float = 0.0,
-        reached: float = 0.3,
-        speed: float = 0.5,
-        area: Sequence[float] | None = None,
-        safety: float = 0.05,
+        **options: Unpack[GoalOptions],
     ) -> None:
         # Refused at once: without a scan the robot would drive blindly.
         if not robot.lasers:
@@ -68,18 +46,8 @@ class LaserController(GoalDriver, ABC):
                 f"expected a robot with a laser, found {robot.name}, which has none"
             )
 
-        super().__init__(
-            robot,
-            seed,
-            points=points,
-            order=order,
-            pause=pause,
-            reached=reached,
-            speed=speed,
-            area=area,
-            safety=safety,
-        )
-        limits = robot.spec.limits
+        super().__init__(robot, seed, **options)
+        limits = self._limits
         self._speed, self._turn = (
             min(self._goals.speed, limits.max_speed.x),
             min(limits.max_speed.a, math.pi),
@@ -134,7 +102,7 @@ class DynamicWindow(LaserController):
     heading, clearance, velocity : float
         Weights α, β and γ.
     **options
-        See `LaserController`.
+        See `GoalOptions`.
     """
 
     name = "dwa"
@@ -144,28 +112,12 @@ class DynamicWindow(LaserController):
         robot: Robot,
         seed: int,
         *,
-        points: Sequence[Sequence[float]] | None = None,
-        order: str = "loop",
-        pause: float = 0.0,
-        reached: float = 0.3,
-        speed: float = 0.5,
-        area: Sequence[float] | None = None,
-        safety: float = 0.05,
         heading: float = 2.0,
         clearance: float = 0.2,
         velocity: float = 0.2,
+        **options: Unpack[GoalOptions],
     ) -> None:
-        super().__init__(
-            robot,
-            seed,
-            points=points,
-            order=order,
-            pause=pause,
-            reached=reached,
-            speed=speed,
-            area=area,
-            safety=safety,
-        )
+        super().__init__(robot, seed, **options)
         self._weights = (
             arguments.number(heading, "heading", low=0.0),
             arguments.number(clearance, "clearance", low=0.0),
@@ -179,7 +131,7 @@ class DynamicWindow(LaserController):
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
         """Return the velocities, see `LaserController`."""
         robot = self._robot
-        limits, moving = robot.spec.limits, robot.velocity
+        limits, moving = self._limits, robot.velocity
         v, w = local.dynamic_window(
             points,
             np.array([[goal_x, goal_y]]),
@@ -206,36 +158,21 @@ class FieldHistogram(LaserController):
         Obstacles farther away are ignored, m; it exceeds the robot's radius plus
         `safety`.
     **options
-        See `LaserController`.
+        See `GoalOptions`.
     """
 
     name = "vfh"
+    DEFAULTS = LaserController.DEFAULTS | GoalOptions(safety=0.1)
 
     def __init__(
         self,
         robot: Robot,
         seed: int,
         *,
-        points: Sequence[Sequence[float]] | None = None,
-        order: str = "loop",
-        pause: float = 0.0,
-        reached: float = 0.3,
-        speed: float = 0.5,
-        area: Sequence[float] | None = None,
-        safety: float = 0.1,
         window: float = 2.0,
+        **options: Unpack[GoalOptions],
     ) -> None:
-        super().__init__(
-            robot,
-            seed,
-            points=points,
-            order=order,
-            pause=pause,
-            reached=reached,
-            speed=speed,
-            area=area,
-            safety=safety,
-        )
+        super().__init__(robot, seed, **options)
         self._window = arguments.number(
             window, "window", low=self._radius, above=True, unit="m"
         )

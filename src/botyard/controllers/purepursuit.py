@@ -54,7 +54,8 @@ class PurePursuit:
         reached: float = 0.1,
     ) -> None:
         path = checked_points(points, least=2)
-        if not robot.spec.kinematics.drives:
+        kinematics = robot.spec.kinematics
+        if not kinematics.drives:
             raise WorldError(
                 f"expected a robot that drives, found {robot.name}, which does not"
             )
@@ -74,7 +75,8 @@ class PurePursuit:
             [arguments.number(lookahead, "lookahead", low=0.0, above=True, unit="m")]
         )
         self._reached = checked_reached(reached)
-        self._speed = min(checked_speed(speed), robot.spec.limits.max_speed.x)
+        self._speed = min(checked_speed(speed), kinematics.limits.max_speed.x)
+        self._turn = kinematics.limits.max_speed.a
         self._progress = np.zeros(1)
         self._is_at_end = False
 
@@ -99,7 +101,7 @@ class PurePursuit:
             halt(robot)
             return
 
-        turn = robot.spec.limits.max_speed.a
+        turn = self._turn
         # Pure pursuit has no arc to a point behind the robot.
         off = atan2(left, ahead)
         if abs(off) > BEHIND:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from inspect import Parameter, Signature, signature
+from typing import Any, ClassVar, Final, TypedDict, Unpack
 
 from botyard.api import arguments
 from botyard.controllers.base import finite, point, random_state, set_random_state
@@ -394,6 +395,38 @@ class Goals:
         self._rest_until, self._give_up_at = finite(rest_until), finite(give_up_at)
 
 
+class GoalOptions(TypedDict, total=False):
+    """Options of all controllers that drive a robot to goals with a clearance.
+
+    Attributes
+    ----------
+    points : sequence of [x, y], optional
+        Successive goals, m. The default is random positions that can be reached in a
+        straight line.
+    order : str
+        ``loop``: from the last point to the first; ``back``: back and forth; ``once``:
+        stop at the last point.
+    pause : float
+        Pause at a point; maximum pause at a random position, s.
+    reached : float
+        Distance at which a goal counts as reached, m.
+    speed : float
+        Preferred speed, m/s.
+    area : [x0, y0, x1, y1], optional
+        Area of the random positions, m.
+    safety : float
+        Clearance beyond the body's edge from bodies and walls, m.
+    """
+
+    points: Sequence[Sequence[float]] | None
+    order: str
+    pause: float
+    reached: float
+    speed: float | None
+    area: Sequence[float] | None
+    safety: float
+
+
 class GoalDriver:
     """Base class of controllers that drive a robot to `Goals` with a clearance.
 
@@ -401,10 +434,8 @@ class GoalDriver:
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
-    safety : float
-        Clearance beyond the body's edge from bodies and walls, m.
-    **goals
-        See `Goals`.
+    **options
+        See `GoalOptions`. The signatures of subclasses list them with `DEFAULTS`.
 
     Raises
     ------
@@ -415,10 +446,36 @@ class GoalDriver:
     """
 
     name = ""
+    DEFAULTS: ClassVar[GoalOptions] = {
+        "points": None,
+        "order": "loop",
+        "pause": 0.0,
+        "reached": 0.3,
+        "speed": 0.5,
+        "area": None,
+        "safety": 0.05,
+    }
 
-    def __init__(self, robot: Robot, seed: int, *, safety: float, **goals: Any) -> None:
+    def __init_subclass__(cls) -> None:
+        # The registry and `help` read the options of a controller from its signature.
+        own = list(signature(cls.__init__).parameters.values())[1:]
+        defaults: Mapping[str, Any] = cls.DEFAULTS
+        shared = [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=defaults[name],
+                annotation=kind.__forward_arg__,
+            )
+            for name, kind in GoalOptions.__annotations__.items()
+        ]
+        named = [one for one in own if one.kind is Parameter.KEYWORD_ONLY]
+        cls.__signature__ = Signature([*own[:2], *shared, *named])  # type: ignore[attr-defined]
+
+    def __init__(self, robot: Robot, seed: int, **options: Unpack[GoalOptions]) -> None:
         kinematics = robot.spec.kinematics
-        top = kinematics.limits.max_speed
+        self._limits = kinematics.limits
+        top = self._limits.max_speed
         if not (
             kinematics.drives
             and top.x > 0.0
@@ -429,8 +486,9 @@ class GoalDriver:
             )
 
         self._robot = robot
+        goals: dict[str, Any] = {**self.DEFAULTS, **options}
         self._safety = arguments.number(
-            safety, "safety", low=0.0, high=MAX_SAFETY_M, unit="m"
+            goals.pop("safety"), "safety", low=0.0, high=MAX_SAFETY_M, unit="m"
         )
         self._goals = Goals(robot, seed, self.name, **goals)
 

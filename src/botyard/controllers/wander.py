@@ -34,7 +34,7 @@ class Wander:
         self._turning = 0.0
         self._backing = 0
         self._drift = 0.0
-        self._speed = min(CRUISE_SPEED, robot.spec.limits.max_speed.x)
+        self._speed = min(CRUISE_SPEED, robot.spec.kinematics.limits.max_speed.x)
         self._margin = robot.spec.radius
         self._reads = False
         self._rays = -1
