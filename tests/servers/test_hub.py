@@ -4,6 +4,7 @@ import asyncio
 import logging
 import struct
 import time
+from typing import Any
 
 import pytest
 
@@ -196,6 +197,30 @@ def test_clients_get_reports_while_time_stands_still() -> None:
         await work
 
     asyncio.run(go())
+
+
+def test_a_world_without_clients_wakes_up_for_its_steps_alone() -> None:
+    """Neither sessions nor anything else is polled between the steps."""
+
+    async def go() -> tuple[int, int]:
+        loop, hub = asyncio.get_running_loop(), Hub(Simulation(), interval=0.05)
+        hub.duration = 10 * hub.sim.dt
+        times: list[float] = []
+        call_at = loop.call_at
+
+        def counted(when: float, *args: Any, **options: Any) -> asyncio.TimerHandle:
+            times.append(when)
+            return call_at(when, *args, **options)
+
+        loop.call_at = counted  # type: ignore[method-assign]
+        looks: list[int] = []
+        hub.looks.append(lambda: looks.append(1))
+        await hub.run()
+        assert looks, "though wall time is looked after"
+        return len(times), hub.sim.tick
+
+    timers, steps = asyncio.run(go())
+    assert steps == 10 and timers <= steps
 
 
 def test_a_simulation_that_cannot_keep_up_says_so(

@@ -280,6 +280,9 @@ class HttpAdmission:
         self._accepting = TokenBucket(*ACCEPTING, now)
         self.dropped = 0
 
+    def __len__(self) -> int:
+        return len(self._strangers) + len(self._guests)
+
     @property
     def strangers(self) -> int:
         """Number of connections that have not shown a token."""

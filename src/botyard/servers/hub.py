@@ -9,7 +9,6 @@ time.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -44,8 +43,10 @@ MAX_STEP_REQUESTS: Final = 100
 """Maximum number of concurrent requests for steps; they take turns."""
 SETTLE_INTERVAL_S: Final = 0.05
 """Interval at which queued commands take effect while paused, s of wall time."""
+LOOK_INTERVAL_S: Final = 0.1
+"""Longest time between two looks at all that depends on wall time, s of wall time."""
 POLL_INTERVAL_S: Final = 0.02
-"""Minimum poll interval of the sessions' timers, s of wall time."""
+"""Shortest time between two of these looks, s of wall time."""
 INPUT_SHARE: Final = 0.2
 """Share of time for the input of clients beyond their own budgets."""
 INPUT_TIME_S: Final = 0.01
@@ -121,7 +122,8 @@ class Hub:
         self._marks: deque[tuple[float, float]] = deque()
         self.follow(self._marks.clear, Subject.TIME)
         self.looks: list[Callable[[], None]] = []
-        """Callbacks for each `POLL_INTERVAL_S` of wall time, also while paused."""
+        """Callbacks at most `LOOK_INTERVAL_S` of wall time apart, also while paused."""
+        self._next_look = 0.0
         self._looks = ErrorBarrier(log, "polling sessions")
         self.attach(self.reporter)
 
@@ -250,26 +252,9 @@ class Hub:
 
     async def run(self) -> int:
         """Step until `stop` is called or the duration is over; return the exit status."""
-        watch = asyncio.ensure_future(self._watch())
-        try:
-            return await self._run()
-        finally:
-            watch.cancel()
-
-    async def _watch(self) -> None:
-        """Poll the timers of sessions, also between steps and while paused."""
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(max(POLL_INTERVAL_S, self.reporter.wake - loop.time()))
-            self._looks.run(self.reporter.poll, loop.time())
-            if self._deliver() and self._paused and not self._allowed:
-                self._tell_watchers()
-            for look in self.looks:
-                self._looks.run(look)
-
-    async def _run(self) -> int:
         loop = asyncio.get_running_loop()
         origin, steps, last = loop.time(), 0, loop.time()
+        self._next_look = origin + POLL_INTERVAL_S
         while not self._stop.is_set():
             if self._paused and not self._allowed:
                 await self._stand_still()
@@ -279,7 +264,7 @@ class Hub:
                 self._restarted, origin, steps = False, loop.time(), 0
             interval = self.interval
             if interval is None:
-                await asyncio.sleep(0)
+                await self._serve_others()
             else:
                 due = origin + steps * interval
                 lag = loop.time() - due
@@ -292,7 +277,7 @@ class Hub:
                         origin, steps = loop.time(), 0
 
                     # Serve clients even without spare time.
-                    await asyncio.sleep(0)
+                    await self._serve_others()
 
             if self._stop.is_set() or (self._paused and not self._allowed):
                 continue
@@ -311,15 +296,41 @@ class Hub:
 
         return self.exit_status
 
+    async def _serve_others(self) -> None:
+        await asyncio.sleep(0)
+        now = asyncio.get_running_loop().time()
+        if now >= self._next_look:
+            self._look(now)
+
     async def _stand_still(self) -> None:
         """While paused, apply queued changes until time resumes."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SETTLE_INTERVAL_S):
-                await self._wake.wait()
-
-        self._wake.clear()
+        now = asyncio.get_running_loop().time()
+        self._look(now)
+        await self._sleep(min(now + SETTLE_INTERVAL_S, self._next_look))
         if self.sim.is_pending:
             self.settle()
+
+    def _look(self, now: float) -> None:
+        """Handle all that depends on wall time: sessions, drivers, changes."""
+        self._looks.run(self.reporter.poll, now)
+        if self._deliver() and self._paused and not self._allowed:
+            self._tell_watchers()
+        for look in self.looks:
+            self._looks.run(look)
+        self._next_look, wake = now + LOOK_INTERVAL_S, self.reporter.wake
+        # A timer that is just not due waits for a whole interval, as sessions expect.
+        if wake > now + POLL_INTERVAL_S:
+            self._next_look = min(self._next_look, wake)
+
+    async def _sleep(self, until: float) -> None:
+        """Wait until a time, or until `_wake` is set."""
+        # Cheaper than `asyncio.timeout_at`.
+        timer = asyncio.get_running_loop().call_at(until, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            timer.cancel()
+        self._wake.clear()
 
     def _tell_watchers(self) -> None:
         for changed, fence in self._watchers:
@@ -340,17 +351,20 @@ class Hub:
 
     async def _interrupted_until(self, due: float) -> bool:
         """Sleep until `due`; return True if the run ends or the rate changes before."""
-        try:
-            async with asyncio.timeout_at(due):
-                while not (
-                    self._stop.is_set()
-                    or self._restarted
-                    or (self._paused and not self._allowed)
-                ):
-                    await self._wake.wait()
-                    self._wake.clear()
-        except TimeoutError:
-            return False
+        loop = asyncio.get_running_loop()
+        while not (
+            self._stop.is_set()
+            or self._restarted
+            or (self._paused and not self._allowed)
+        ):
+            now = loop.time()
+            if now >= due:
+                return False
+            # Look after a step rather than wake up again shortly before or after it.
+            if now > self._next_look - POLL_INTERVAL_S:
+                self._look(now)
+            is_soon = self._next_look > due - POLL_INTERVAL_S
+            await self._sleep(due if is_soon else self._next_look)
 
         return True
 

@@ -6,6 +6,7 @@ The reports are encoded in one batch, which costs less than one at a time.
 from __future__ import annotations
 
 import logging
+import math
 from typing import Final, Protocol
 
 from botyard.control.error_barrier import ErrorBarrier
@@ -57,11 +58,12 @@ class Reporter:
         self._connections: list[Connection] = []
         self._batch = Batch()
         self._fence = ErrorBarrier(log, "making reports in a batch")
-        self.wake = 0.0
+        self.wake = math.inf
         """Earliest time at which `poll` has something to do, s."""
 
     def attach(self, connection: Connection) -> None:
         """Register a connection."""
+        self.wake = 0.0
         self._connections.append(connection)
 
     def detach(self, connection: Connection) -> None:
@@ -93,7 +95,7 @@ class Reporter:
         """
         if now < self.wake:
             return
-        self.wake = now + MIN_TIMER_S
+        self.wake = now + MIN_TIMER_S if self._connections else math.inf
         due = []
         # A copy, because a connection may detach itself in its timer.
         for connection in tuple(self._connections):

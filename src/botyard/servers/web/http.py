@@ -280,7 +280,33 @@ class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn server that leaves signals to the simulator."""
+    """Uvicorn server that leaves signals to the simulator.
+
+    It also checks the deadlines of connections. Without connections it sleeps, whereas
+    uvicorn's own loop wakes up ten times a second.
+    """
+
+    def __init__(self, config: uvicorn.Config, gate: HttpAdmission) -> None:
+        super().__init__(config)
+        self._gate = gate
+        self.has_work = asyncio.Event()
+        """Whether there are connections, or the server ends."""
+        self.has_ended = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        """Check deadlines, and renew the Date header, while there are connections."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self.has_work.wait()
+            if await self.on_tick(0):
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP_INTERVAL_S):
+                    await self.has_ended.wait()
+
+            self._gate.sweep(loop.time())
+            if not len(self._gate) and not self.should_exit:
+                self.has_work.clear()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -330,10 +356,9 @@ class HttpServer:
             **options,
         )
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-        self._server = _Uvicorn(config)
+        self._server = _Uvicorn(config, self.gate)
         self._task = loop.create_task(self._server.serve(sockets=[]))
         self._acceptor = loop.create_task(self._take())
-        self._sweeper = loop.create_task(self._sweep())
 
     async def _take(self) -> None:
         """Accept connections one by one, at most at the rate that is admitted."""
@@ -358,6 +383,7 @@ class HttpServer:
                 )
                 continue
 
+            self._server.has_work.set()
             protocol: Any = config.http_protocol_class
             factory = partial(
                 protocol, config=config, server_state=state, app_state={}, _loop=loop
@@ -367,21 +393,16 @@ class HttpServer:
             except OSError:
                 connected.close()
 
-    async def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(SWEEP_INTERVAL_S)
-            self.gate.sweep(loop.time())
-
     async def close(self) -> None:
         """Stop serving and close all connections."""
         self._acceptor.cancel()
         self._bound.close()
         self._server.should_exit = True
+        self._server.has_ended.set()
+        self._server.has_work.set()
         with contextlib.suppress(asyncio.CancelledError, TimeoutError):
             await asyncio.wait_for(self._task, 3 * SHUTDOWN_TIMEOUT_S)
-        self._sweeper.cancel()
-        await asyncio.gather(self._acceptor, self._sweeper, return_exceptions=True)
+        await asyncio.gather(self._acceptor, return_exceptions=True)
 
 
 def listening(host: str, ports: Iterable[int], service: str) -> socket.socket:

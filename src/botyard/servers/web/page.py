@@ -419,7 +419,7 @@ class PageServer:
         self._hosts = {"localhost", "127.0.0.1", "::1", *(h.lower() for h in hosts)}
         self._sockets: set[_Socket] = set()
         self._server: HttpServer | None = None
-        self._ticker: asyncio.Task[None] | None = None
+        self._ticker: asyncio.TimerHandle | None = None
         self._handler: PageLog | None = None
         self._uploading: set[str] = set()
         self._desk_fence = ErrorBarrier(log, "requests of the page")
@@ -459,7 +459,6 @@ class PageServer:
             ws_per_message_deflate=False,
         )
         loop = asyncio.get_running_loop()
-        self._ticker = loop.create_task(self._tick())
         self._handler = PageLog(loop, self._add_log)
         logging.getLogger("botyard").addHandler(self._handler)
         hub.watch(self._changed)
@@ -471,14 +470,13 @@ class PageServer:
             logging.getLogger("botyard").removeHandler(self._handler)
         if self._ticker is not None:
             self._ticker.cancel()
+            self._ticker = None
         for one in tuple(self._sockets):
             one.viewer.close(1001, "the simulator has ended")
             one.wake.set()
 
         if self._server is not None:
             await self._server.close()
-        if self._ticker is not None:
-            await asyncio.gather(self._ticker, return_exceptions=True)
 
     def url(self, token: str | None = None) -> str:
         """Return the address of the page, with the token behind the #."""
@@ -502,14 +500,19 @@ class PageServer:
         for one in self._sockets:
             one.wake.set()
 
-    async def _tick(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(TICK_S)
-            now = loop.time()
-            self._desk_fence.run(self.desk.tick, now)
-            for one in tuple(self._sockets):
-                one.fence.run(one.tick, now)
+    def _tick_later(self) -> None:
+        # Without viewers there is nothing to check.
+        if self._sockets and self._ticker is None:
+            loop = asyncio.get_running_loop()
+            self._ticker = loop.call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._ticker = None
+        now = asyncio.get_running_loop().time()
+        self._desk_fence.run(self.desk.tick, now)
+        for one in tuple(self._sockets):
+            one.fence.run(one.tick, now)
+        self._tick_later()
 
     # -- what is served
 
@@ -687,6 +690,7 @@ class PageServer:
 
         one = _Socket(self, socket)
         self._sockets.add(one)
+        self._tick_later()
         try:
             await one.serve()
         finally:
