@@ -10,25 +10,21 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
-from botyard.control.error_barrier import ErrorBarrier
-from botyard.errors import BotyardError
 from botyard.interfaces.ros.transport import EncodedMessage
-from botyard.names import shown
 from botyard.protocols.dds import naming
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.graph import Graph
 from botyard.protocols.dds.services import Call, ServiceServer
-from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_TEXT
+from botyard.protocols.ros_messages.limits import MAX_REQUEST
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
-from botyard.protocols.ros_messages.types import Types, full, service_name
+from botyard.protocols.ros_messages.types import Types, full
 from botyard.protocols.rtps.qos import Durability, Qos
 from botyard.protocols.rtps.reader import Reader, Sample
 from botyard.protocols.rtps.writer import TopicWriter
+from botyard.servers.ros.cdr import CdrInput, CdrService, CdrTransport
 from botyard.servers.ros.rtps import RtpsNode
-from botyard.servers.throttledlog import ThrottledLog
 
 log = logging.getLogger("botyard.ros")
 
@@ -71,14 +67,13 @@ class _Publication:
         self._ros.remove(self._writer)
 
 
-class _Listening:
+class _Listening(CdrInput):
     """Subscription to a topic."""
 
     def __init__(self, ros: Ros2, node: str, entry: Input) -> None:
+        super().__init__(ros, entry)
         self._ros = ros
         self._node = node
-        self._entry = entry
-        self._fence = ErrorBarrier(log, f"ROS 2: a message of {entry.name}")
         kind = full(entry.type_name)
         self._reader = ros.reader(
             naming.topic_name(entry.name), kind, self._take, entry.limit
@@ -88,30 +83,20 @@ class _Listening:
     def _take(self, sample: Sample) -> None:
         self._fence.run(self._decode, sample.payload)
 
-    def _decode(self, data: bytes) -> None:
-        entry = self._entry
-        try:
-            entry.take(self._ros.types.decode_cdr(data, entry.type_name))
-        except BotyardError as error:
-            self._ros.complain(entry.name, error)
-
     def close(self) -> None:
         """Close the subscription."""
         self._ros.forget(self._node, reader=self._reader.guid)
         self._ros.remove(self._reader)
 
 
-class _Serving:
+class _Serving(CdrService):
     """Service."""
 
     def __init__(self, ros: Ros2, node: str, service: Service) -> None:
+        super().__init__(ros, service)
         self._ros = ros
         self._node = node
-        self._service = service
-        self._fence = ErrorBarrier(log, f"ROS 2: the service {service.name}")
         # A service has two topics in DDS, one for requests and one for responses.
-        kind = service_name(service.type_name)
-        self._request, self._response = f"{kind}_Request", f"{kind}_Response"
         pipe = ros.pipe
         hashes = ros.types.hash(self._request), ros.types.hash(self._response)
         self._server = ServiceServer(
@@ -128,38 +113,16 @@ class _Serving:
             limit=MAX_REQUEST,
         )
         self._warned = False
-        self._is_open = True
         pipe.wake()
         ros.know(node, reader=self._server.reader.guid, writer=self._server.writer.guid)
 
     def _take(self, call: Call) -> None:
-        self._fence.run(self._serve, call)
-
-    def _serve(self, call: Call) -> None:
-        types = self._ros.types
-        try:
-            response = self._service.serve(types.decode_cdr(call.body, self._request))
-        except BotyardError as error:
-            self._ros.complain(self._service.name, error)
-            return
-
-        if isinstance(response, Future):
-            response.add_done_callback(
-                lambda done: self._fence.run(self._say, call, done)
-            )
-        else:
-            self._answer(call, response)
-
-    def _say(self, call: Call, done: Future[Any]) -> None:
-        """Send a response that was not ready at once."""
-        # The service may have closed while the response was prepared.
-        if self._is_open and not done.cancelled():
-            self._answer(call, done.result())
+        self._fence.run(self._serve, call, call.body)
 
     def _answer(self, call: Call, response: Any) -> None:
         pipe = self._ros.pipe
         self._server.answer(
-            call, self._ros.types.encode_cdr(response, self._response), pipe.now()
+            call, self._types.encode_cdr(response, self._response), pipe.now()
         )
         pipe.wake()
 
@@ -171,7 +134,7 @@ class _Serving:
 
     def close(self) -> None:
         """Close the service."""
-        self._is_open = False
+        self.is_open = False
         self._ros.forget(
             self._node, reader=self._server.reader.guid, writer=self._server.writer.guid
         )
@@ -179,7 +142,7 @@ class _Serving:
         self._ros.pipe.wake()
 
 
-class Ros2:
+class Ros2(CdrTransport):
     """ROS 2 transport over DDS.
 
     Parameters
@@ -195,16 +158,15 @@ class Ros2:
         The network does not support this.
     """
 
-    wire = "cdr"
-    mixes_types = True
+    label = "ROS 2"
+    kinds = _Publication, _Listening, _Serving
 
     def __init__(self, types: Types, environment: Environment) -> None:
         # Settings of other middlewares would otherwise be ignored silently.
         for remark in Environment.unserved():
             log.warning("ROS 2: %s", remark)
-        self.types = types
+        super().__init__(types)
         self.pipe = RtpsNode(environment)
-        self._throttled_log = ThrottledLog(log)
         self._graph = Graph(types, self.pipe.participant.guid)
         # As rmw_dds_common does for ros_discovery_info: late joiners get the last
         # state.
@@ -212,24 +174,6 @@ class Ros2:
         # Tools such as ``ros2 node list`` read this topic to assign endpoints to nodes.
         self._graph_writer = self.writer(naming.GRAPH_TOPIC, naming.GRAPH_TYPE, qos)
         self._pending: asyncio.Handle | None = None
-
-    def advertise(
-        self,
-        node: str,
-        topic: Topic,
-        fresh: Callable[[], EncodedMessage | None],
-        changed: Callable[[], None],
-    ) -> _Publication:
-        """Publish a topic."""
-        return _Publication(self, node, topic, changed)
-
-    def listen(self, node: str, entry: Input) -> _Listening:
-        """Subscribe to a topic."""
-        return _Listening(self, node, entry)
-
-    def serve(self, node: str, service: Service) -> _Serving:
-        """Offer a service."""
-        return _Serving(self, node, service)
 
     # -- endpoints
 
@@ -284,12 +228,6 @@ class Ros2:
         """Close an endpoint."""
         self.pipe.participant.remove(endpoint, self.pipe.now())
         self.pipe.wake()
-
-    def complain(self, name: str, error: BotyardError) -> None:
-        """Log an error in a received message."""
-        self._throttled_log.log(
-            logging.WARNING, "ROS 2: %s: %s", name, shown(error, MAX_TEXT)
-        )
 
     # -- graph of nodes and endpoints
 

@@ -14,18 +14,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any, Final, Generic, TypeVar
 
 from botyard.control.error_barrier import ErrorBarrier
-from botyard.errors import BotyardError, PeerError, WorldError
+from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
 from botyard.interfaces.ros.transport import EncodedMessage
-from botyard.names import shown
 from botyard.protocols.ros_messages.limits import (
     MAX_REQUEST,
     MAX_REQUESTS,
-    MAX_TEXT,
     MAX_WAITING,
 )
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
@@ -40,7 +37,7 @@ from botyard.protocols.zenoh_keys import (
     data_key,
 )
 from botyard.servers.handover import Handover
-from botyard.servers.throttledlog import ThrottledLog
+from botyard.servers.ros.cdr import CdrInput, CdrService, CdrTransport
 from botyard.servers.timeshare import TimeShare
 
 T = TypeVar("T")
@@ -63,6 +60,8 @@ log = logging.getLogger("botyard.ros")
 class _End:
     """Entity of a node in the session, with its liveliness token."""
 
+    is_open: bool = True
+
     def __init__(
         self,
         ros: Ros2Zenoh,
@@ -82,7 +81,6 @@ class _End:
             ros.tokens.end(node, sort, name, kind, digest, qos)
         )
         self._declared: list[Any] = []
-        self.is_open = True
 
     def close(self) -> None:
         """Close the entity and its token."""
@@ -215,13 +213,12 @@ class _Inbox(Generic[T]):
         return True
 
 
-class _Listening(_End):
+class _Listening(_End, CdrInput):
     """Subscription to a topic."""
 
     def __init__(self, ros: Ros2Zenoh, node: str, entry: Input) -> None:
+        CdrInput.__init__(self, ros, entry)
         super().__init__(ros, node, "MS", entry.name, full(entry.type_name))
-        self._entry = entry
-        self._fence = ErrorBarrier(log, f"Zenoh: a message of {entry.name}")
         self._inbox: _Inbox[bytes] = _Inbox(
             ros, self.key, MAX_WAITING, self._decode, self._fence
         )
@@ -233,31 +230,20 @@ class _Listening(_End):
             self._inbox.put(sample.payload.to_bytes())
 
     def _decode(self, data: bytes) -> None:
-        entry = self._entry
-        if not self.is_open:
-            return
-        try:
-            entry.take(self._ros.types.decode_cdr(data, entry.type_name))
-        except BotyardError as error:
-            self._ros.throttled_log.log(
-                logging.WARNING, "Zenoh: %s: %s", entry.name, shown(error, MAX_TEXT)
-            )
+        # Messages may have waited while the subscription was closed.
+        if self.is_open:
+            super()._decode(data)
 
 
-class _Serving(_End):
+class _Serving(_End, CdrService):
     """Service."""
 
     def __init__(self, ros: Ros2Zenoh, node: str, service: Service) -> None:
-        kind = service_name(service.type_name)
-        super().__init__(ros, node, "SS", service.name, kind)
-        self._service = service
-        self._fence = ErrorBarrier(log, f"Zenoh: the service {service.name}")
-        self._request, self._response = f"{kind}_Request", f"{kind}_Response"
+        CdrService.__init__(self, ros, service)
+        super().__init__(ros, node, "SS", service.name, service_name(service.type_name))
         self._inbox: _Inbox[Any] = _Inbox(
-            ros, self.key, MAX_REQUESTS, self._answer, self._fence
+            ros, self.key, MAX_REQUESTS, self._take, self._fence
         )
-        self._answering = 0
-        """Number of queries whose responses are not ready yet."""
         self._declared.append(
             ros.session.declare_queryable(self.key, self._come, complete=True)
         )
@@ -278,49 +264,15 @@ class _Serving(_End):
 
         query.drop()
         self._ros.soon(
-            self._refuse,
+            self._complain,
+            self._service.name,
             f"a request of {size} bytes, at most {MAX_REQUEST} are accepted",
         )
 
-    def _refuse(self, reason: object) -> None:
-        self._ros.throttled_log.log(
-            logging.WARNING,
-            "Zenoh: %s: %s",
-            self._service.name,
-            shown(reason, MAX_TEXT),
-        )
+    def _take(self, query: Any) -> None:
+        self._serve(query, b"" if query.payload is None else query.payload.to_bytes())
 
-    def _answer(self, query: Any) -> None:
-        try:
-            # Responses in progress hold their queries, so limit them as well.
-            if self._answering >= MAX_REQUESTS:
-                raise PeerError(f"{MAX_REQUESTS} requests are not answered yet")
-            data = b"" if query.payload is None else query.payload.to_bytes()
-            response = self._service.serve(
-                self._ros.types.decode_cdr(data, self._request)
-            )
-        except BotyardError as error:
-            query.drop()
-            self._refuse(error)
-            return
-
-        if isinstance(response, Future):
-            self._answering += 1
-            response.add_done_callback(
-                lambda done: self._fence.run(self._say_later, query, done)
-            )
-        else:
-            self._say(query, response)
-
-    def _say_later(self, query: Any, done: Future[Any]) -> None:
-        """Send a response that was not ready at once."""
-        self._answering -= 1
-        if self.is_open and not done.cancelled():
-            self._say(query, done.result())
-        else:
-            query.drop()
-
-    def _say(self, query: Any, response: Any) -> None:
+    def _answer(self, query: Any, response: Any) -> None:
         # The context manager finishes the query, so that its client does not wait.
         with query:
             told = (
@@ -330,12 +282,15 @@ class _Serving(_End):
             )
             query.reply(
                 query.key_expr,
-                self._ros.types.encode_cdr(response, self._response),
+                self._types.encode_cdr(response, self._response),
                 **told,
             )
 
+    def _drop(self, query: Any) -> None:
+        query.drop()
 
-class Ros2Zenoh:
+
+class Ros2Zenoh(CdrTransport):
     """ROS 2 transport over Zenoh.
 
     Parameters
@@ -358,8 +313,8 @@ class Ros2Zenoh:
         The router's port is taken, or the configuration is invalid.
     """
 
-    wire = "cdr"
-    mixes_types = True
+    label = "Zenoh"
+    kinds = _Publication, _Listening, _Serving
 
     def __init__(
         self,
@@ -375,11 +330,11 @@ class Ros2Zenoh:
         except ImportError:
             raise WorldError(lacking("ROS 2 over Zenoh", "zenoh")) from None
 
+        super().__init__(types)
         self.zenoh: Any = zenoh
-        self.types = types
         self.domain = domain
         self.soon = Handover(asyncio.get_running_loop()).soon
-        self.turns, self.throttled_log = TimeShare(SHARE), ThrottledLog(log)
+        self.turns = TimeShare(SHARE)
         try:
             self.session: Any = zenoh.open(_configuration(zenoh, router, bound))
         except zenoh.ZError as error:
@@ -434,24 +389,6 @@ class Ros2Zenoh:
         token.undeclare()
         del self._nodes[node]
         self.tokens.forget(node)
-
-    def advertise(
-        self,
-        node: str,
-        topic: Topic,
-        fresh: Callable[[], EncodedMessage | None],
-        changed: Callable[[], None],
-    ) -> _Publication:
-        """Publish a topic."""
-        return _Publication(self, node, topic, changed)
-
-    def listen(self, node: str, entry: Input) -> _Listening:
-        """Subscribe to a topic."""
-        return _Listening(self, node, entry)
-
-    def serve(self, node: str, service: Service) -> _Serving:
-        """Offer a service."""
-        return _Serving(self, node, service)
 
     async def close(self) -> None:
         """Close the session."""
