@@ -92,7 +92,7 @@ def main() -> None:
             if step == 0.001 and "200" in name:
                 continue
             ours, theirs = make(step), make(step)
-            ChipmunkDynamics.take_over(theirs.engine)
+            ChipmunkDynamics.take_over(theirs.core.engine)
             steps = max(1, round(SECONDS / step / (10 if step == 0.001 else 1)))
             best = [math.inf, math.inf]
             for _ in range(ROUNDS):

@@ -41,7 +41,7 @@ TOKEN = "bench"
 def world() -> Simulation:
     sim = Simulation.load(map_path()[0], seed=1, step=0.05)
     spec = sim.add_robot("p3dx", "first").spec
-    poses = [sim.random_free_place(spec, k) for k in range(ROBOTS - 1)]
+    poses = [sim.core.places.random(spec, k) for k in range(ROBOTS - 1)]
     for robot in [sim.robots["first"], *sim.add_robots("p3dx", poses)]:
         robot.laser.subscribe("bench")
     sim.fleet.command(v=0.2, w=0.1)

@@ -43,7 +43,7 @@ def world(scans: bool) -> Simulation:
     sim.add_robot("p3dx-sh", "r0")
     spec = sim.robots["r0"].spec
     for k in range(1, ROBOTS):
-        sim.add_robot("p3dx-sh", f"r{k}", pose=sim.random_free_place(spec, k))
+        sim.add_robot("p3dx-sh", f"r{k}", pose=sim.core.places.random(spec, k))
     for robot in sim.robots.values():
         if scans:
             robot.laser.subscribe("bench")

@@ -150,7 +150,7 @@ def free_poses(scene: Scene, n: int) -> np.ndarray:
     free = np.array(
         [
             [
-                trial._engine.is_free(
+                trial.core.engine.is_free(
                     body, Pose(x0 + (i + 0.5) * h, y0 + (j + 0.5) * h, 0.0)
                 )
                 for i in range(nx)

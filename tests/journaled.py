@@ -43,7 +43,7 @@ class Watched:
         self.kinds: dict[
             str, Any
         ] = {}  # of devices that the test has registered, which may be gone when the run is done again
-        self.unregister = sim.journal(self._keep)
+        self.unregister = sim.core.journal.listen(self._keep)
 
     def _keep(self, entry: Entry) -> None:
         self.kinds.update(devices._KNOWN)
@@ -104,7 +104,7 @@ def watching() -> Iterator[list[Watched]]:
             given.pop("self")
             given["warn"] = lambda text: None
             watched.append(Watched(sim, given))
-            of[id(sim.engine)] = watched[-1]
+            of[id(sim.core.engine)] = watched[-1]
 
     def one(engine: Engine, n: int = 1) -> Any:
         watch = of.get(id(engine))

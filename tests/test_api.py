@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import botyard
 import botyard.errors
+from botyard.engine.commands import SetVelocity
+from botyard.sim.moved import MOVED
 
 
 def test_the_example_of_the_readme(tmp_path: Path) -> None:
@@ -207,17 +211,19 @@ def test_free_places_are_free_and_apart() -> None:
     for model in ("p3dx", "seekur"):
         sim = botyard.Simulation.load("office")
         spec = find_robot(model)
-        places = sim.free_places(spec, sim.home, 25)
+        places = sim.core.places.near(spec, sim.core.places.home, 25)
         assert len(set(places)) == 25
         one_by_one = botyard.Simulation.load("office")
         for place in places:
-            assert one_by_one.free_place(spec, place) == place, (
+            assert one_by_one.core.places.one_near(spec, place) == place, (
                 "free, with all those before it in place"
             )
             one_by_one.add_robot(spec, pose=place)
 
     empty = botyard.Simulation()
-    assert empty.free_places(find_robot("p3dx"), empty.home, 1) == [empty.home]
+    assert empty.core.places.near(find_robot("p3dx"), empty.core.places.home, 1) == [
+        empty.core.places.home
+    ]
 
 
 def walled(*walls: tuple[float, float, float, float]) -> botyard.Simulation:
@@ -338,3 +344,52 @@ def test_the_old_name_of_placement_warnings_is_deprecated() -> None:
     for module in (botyard, botyard.errors):
         with pytest.warns(DeprecationWarning, match="PlacementWarning"):
             assert module.DoubtWarning is botyard.PlacementWarning
+
+
+def test_a_simulation_has_few_public_names() -> None:
+    names = {name for name in dir(botyard.Simulation) if not name.startswith("_")}
+    assert len(names) <= 48, f"put names for ports and servers into core: {names}"
+    text = botyard.Simulation.__doc__ or ""
+    # Each name stands in a group of the docstring; a call of one there names others.
+    assert not names - set(re.findall(r"`(\w+)`", text))
+    # An instance has nothing more than its fleet and its internal API.
+    sim = botyard.Simulation()
+    more = {name for name in dir(sim) if not name.startswith("_")} - names
+    assert more == {"core", "fleet"}
+
+
+def test_old_names_of_a_simulation_work_and_warn() -> None:
+    sim = botyard.Simulation.load("office")
+    ann = sim.add_robot("p3dx", "ann")
+    for old, new in MOVED.items():
+        assert old not in dir(botyard.Simulation)
+        with pytest.warns(DeprecationWarning, match=rf"{old} has a new name: {new}"):
+            value = getattr(sim, old)
+        if not new.startswith("botyard."):
+            found: Any = sim
+            for part in new.split("."):
+                found = getattr(found, part)
+            assert value == found
+        with pytest.raises(
+            AttributeError, match=f"Simulation.{old} cannot be assigned"
+        ):
+            setattr(sim, old, value)
+
+    with pytest.warns(DeprecationWarning, match="world_of"):
+        assert sim.world().robots[0].name == "ann"  # type: ignore[attr-defined]
+    with pytest.warns(DeprecationWarning, match="core.submit"):
+        sim.submit("ann", SetVelocity(v=0.5))  # type: ignore[attr-defined]
+    sim.run(2.0)
+    assert ann.velocity.vx > 0.1
+
+
+def test_a_function_before_steps_ends_with_the_result_of_before_step() -> None:
+    sim, calls = botyard.Simulation(), list[float]()
+    end = sim.before_step(lambda: calls.append(sim.time))
+    sim.step(2)
+    end()
+    end()
+    sim.step()
+    assert calls == [0.0, 0.1]
+    # Without functions the world can be cloned again.
+    assert sim.clone().tick == 3

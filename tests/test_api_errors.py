@@ -203,7 +203,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "wrench": (lambda s, r: s.wrench("ann"), 'is named "ann"'),
     "hold": (lambda s, r: s.hold("bob", "yes"), "on: expected True or False"),
     "attach": (lambda s, r: s.attach("bob", "ann"), 'is named "ann"'),
-    "drive": (lambda s, r: s.drive("ann", print, None), 'no robot is named "ann"'),
+    "drive": (lambda s, r: s.core.drive("ann", print, None), 'no robot is named "ann"'),
     "before_step": (
         lambda s, r: s.before_step("act"),
         "act: expected a function, found 'act'",
@@ -369,7 +369,7 @@ def test_wrong_arguments_get_a_sentence_and_change_nothing(
     with pytest.raises(BotyardError, match=sentence) as caught:
         act(sim, sim.robots["bob"])
     assert str(caught.value).isprintable()
-    assert list(sim.robots) == ["bob"] and not sim.is_pending
+    assert list(sim.robots) == ["bob"] and not sim.core.is_pending
 
 
 def test_python_programs_may_catch_what_they_expect(sim: botyard.Simulation) -> None:

@@ -240,7 +240,7 @@ def test_a_compiled_run_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> N
     sim = botyard.Simulation()
     sim.add_robot("p3dx").command(v=0.1)
     monkeypatch.setattr("botyard.engine.simulation.MAX_ROWS_AT_ONCE", 10)
-    advance, parts = sim.engine._advance, []
+    advance, parts = sim.core.engine._advance, []
 
     def part(what: int, count: int = 1) -> None:
         parts.append(count)
@@ -248,7 +248,7 @@ def test_a_compiled_run_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> N
             raise KeyboardInterrupt
         advance(what, count)
 
-    monkeypatch.setattr(sim.engine, "_advance", part)
+    monkeypatch.setattr(sim.core.engine, "_advance", part)
     with pytest.raises(KeyboardInterrupt):
         sim.step(1000)
     assert parts == [1, 10, 10, 10, 10] and sim.tick == sim.snapshot.tick == 31
@@ -261,17 +261,19 @@ def test_a_compiled_run_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_walls_leave_boxes_where_they_are() -> None:
     sim = botyard.Simulation.load("office", seed=2)
-    name = sim.box_names[0]
+    name = sim.core.box_names[0]
     sim.put(name, (3.0, 3.0, 0.5))
     sim.step()
     poses = {
-        n: tuple(sim.snapshot.state.pose[sim.snapshot.rows[n]]) for n in sim.box_names
+        n: tuple(sim.snapshot.state.pose[sim.snapshot.rows[n]])
+        for n in sim.core.box_names
     }
     count = len(sim.scene.segments)
     sim.add_wall((0, 0), (1, 0), (1, 1))
     assert len(sim.scene.segments) == count + 2
     assert {
-        n: tuple(sim.snapshot.state.pose[sim.snapshot.rows[n]]) for n in sim.box_names
+        n: tuple(sim.snapshot.state.pose[sim.snapshot.rows[n]])
+        for n in sim.core.box_names
     } == poses
     for wrong in (
         [(0, 0)],
@@ -353,7 +355,7 @@ def test_free_poses(map: str | None) -> None:
     assert not (sim.random_free_poses(40, clearance=0.05, index=1) == poses).any()
     assert (np.abs(poses[:, 2]) <= np.pi).all() and np.ptp(poses[:, 2]) > 3
     warnings: list[str] = []
-    sim.warn_by(warnings.append)
+    sim.core.warn_by(warnings.append)
     robots = sim.add_robots("p3dx", poses)
     assert not warnings, "none begins in something"
     xy = poses[:, :2]
@@ -383,7 +385,7 @@ def test_free_poses_in_one_region() -> None:
 def test_rays_from_anywhere_see_what_a_laser_sees() -> None:
     sim = botyard.Simulation.load("office", seed=1, sensor_noise=False)
     robot = sim.add_robot("p3dx", lasers=["lms200"])
-    for name in sim.box_names:
+    for name in sim.core.box_names:
         sim.put(name, (-50.0, -50.0, 0.0))
     sim.step(2)
     scan = robot.laser.read()

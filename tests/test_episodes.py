@@ -109,13 +109,13 @@ def test_the_first_episode_of_a_seed_is_a_new_simulation() -> None:
         robots(sim)
     old.fleet.command(v=0.7, w=[0.4, 0.0])
     old.step(30)
-    old.submit("p3dx_002", EnableMotors(False))
+    old.core.submit("p3dx_002", EnableMotors(False))
     old.robots["p3dx"].command.reset_odometry()
     old.put("box", (3.0, 2.0, 0.0))
     old.step(3)
     old.fleet.command(v=1.0)
     old.reset(seed=5)
-    assert old.episode == 0 and not old.is_pending
+    assert old.episode == 0 and not old.core.is_pending
     for _ in range(6):
         new_state, old_state = shown(new), shown(old)
         assert new_state == old_state
@@ -147,7 +147,7 @@ def test_bodies_with_mass_begin_anew() -> None:
 
     for _ in range(30):
         old.fleet.command(v=0.7, w=0.1)
-        old.submit("other", Demand(Control.FORCE, (30.0, 0.0, 1.0)))
+        old.core.submit("other", Demand(Control.FORCE, (30.0, 0.0, 1.0)))
         old.step()
 
     assert place(old, "other")[0] > 2.2
@@ -169,7 +169,7 @@ def test_a_journal_and_a_recording_repeat_it(tmp_path: Path) -> None:
     sim = botyard.Simulation(ROOM, seed=3)
     robots(sim)
     twin = sim.clone()
-    sim.journal(entries.append)
+    sim.core.journal.listen(entries.append)
     recording = sim.record(tmp_path / "run.mcap")
     for k in range(3):
         for _ in range(8):
@@ -277,10 +277,10 @@ def test_who_holds_a_robot_goes_on_holding_it_and_stop_buttons_are_released() ->
 
     sim.hold("p3dx")
     sim.reset()
-    assert sim.holders("p3dx") == ("api",) and not moves()
+    assert sim.core.holders("p3dx") == ("api",) and not moves()
     sim.hold("p3dx", False)
     sim.reset()
-    assert sim.holders("p3dx") == () and moves()
+    assert sim.core.holders("p3dx") == () and moves()
     robot.press_estop()
     sim.step()
     assert not moves()
@@ -292,7 +292,7 @@ def test_who_holds_a_robot_goes_on_holding_it_and_stop_buttons_are_released() ->
 def test_columns_that_become_zero_are_all_of_them_and_no_others(n: int) -> None:
     sim = botyard.Simulation(seed=2)
     sim.add_robots("p3dx", [(2.0 * k, 0.0, 0.0) for k in range(n)])
-    state = sim.engine.state
+    state = sim.core.engine.state
     zero = [getattr(state, name) for name in episodes._ZERO] + [np.ones(n, np.int8)]
     for column in (*state, *zero):
         column.fill(1)

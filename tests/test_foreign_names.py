@@ -41,6 +41,7 @@ from botyard.protocols.webgui import frames
 from botyard.servers.pioneer.connection import RobotLog
 from botyard.servers.pioneer.nullmodem import NullModem
 from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import populate, world_of
 from tests.cli.test_cli import FAST, call
 from tests.golden import deviation
 from tests.ports import free_port
@@ -109,7 +110,7 @@ def test_files_with_robots_of_bad_names_are_refused_with_the_line(
 def test_a_count_makes_no_name_that_is_too_long() -> None:
     text = f"botyard: 1\nrobots:\n- {{name: {'a' * 62}, count: 3}}\n"
     with pytest.raises(BotyardError, match="1 to 64 printable"):
-        Simulation().populate(read_world(Source("s.yaml", text.encode()), Options()))
+        populate(Simulation(), read_world(Source("s.yaml", text.encode()), Options()))
 
 
 def test_worlds_of_stage_too() -> None:
@@ -255,12 +256,12 @@ def test_things_of_a_map_keep_their_names_and_are_shown_escaped(
     evil: Scene, tmp_path: Path
 ) -> None:
     sim = Simulation(evil)
-    assert all(map(is_name, sim.box_names)) and len(set(sim.box_names)) == 3
-    assert "\\n" in sim.box_names[0] and sim.box_names[2] == "box"
+    assert all(map(is_name, sim.core.box_names)) and len(set(sim.core.box_names)) == 3
+    assert "\\n" in sim.core.box_names[0] and sim.core.box_names[2] == "box"
     assert [b.name for b in sim.scene.boxes[:2]] == [EVIL, EVIL], (
         "the model has them as they are"
     )
-    assert sim.world().scene.boxes[0].name == EVIL
+    assert world_of(sim).scene.boxes[0].name == EVIL
     about = frames.encode_map(evil)
     text = json.loads(about[8 : 8 + int.from_bytes(about[4:8], "little")])
     for shown in (
@@ -297,8 +298,8 @@ def test_bodies_of_boxes_have_names_of_their_own_whatever_the_map_calls_them(
         for i, n in enumerate(names)
     )
     sim.replace_scene(Scene(boxes=boxes))
-    assert all(map(is_name, sim.box_names))
-    assert len({"box", *sim.box_names}) == len(names) + 1
+    assert all(map(is_name, sim.core.box_names))
+    assert len({"box", *sim.core.box_names}) == len(names) + 1
     assert is_name(body_name(names[0] if names else ""))
 
 

@@ -36,7 +36,7 @@ def of_simulation(
     """Middles of all free cells, (n, 2)."""
     space = free_space(
         scene,
-        botyard.Simulation(scene).engine.grid,
+        botyard.Simulation(scene).core.engine.grid,
         RADIUS,
         clearance,
         reachable=reachable,
@@ -291,4 +291,4 @@ def test_the_free_space_of_a_long_wall_has_no_more_cells_than_others() -> None:
 def test_a_random_place_beside_a_wall() -> None:
     sim = botyard.Simulation(seed=1)
     sim.add_wall((0, 0), (5, 0))
-    assert abs(sim.random_free_place(ROBOT).y) > 0.1
+    assert abs(sim.core.places.random(ROBOT).y) > 0.1

@@ -383,7 +383,7 @@ def test_after_its_release_the_motors_stay_off_until_they_are_enabled(
     world.ann.press_estop()
     world.run(5, drives=False)
     world.ann.press_estop(False)
-    if world.ann.name in world.sim.programs:
+    if world.ann.name in world.sim.core.programs.by_robot:
         world.ann.set_controller(
             lambda robot: robot.command(v=SPEED)
         )  # one that does not enable
@@ -404,7 +404,7 @@ def test_a_button_that_is_pressed_for_less_than_a_step_stops_the_robot(
 ) -> None:
     moves(world)
     world.enables = False
-    if world.ann.name in world.sim.programs:
+    if world.ann.name in world.sim.core.programs.by_robot:
         world.ann.set_controller(lambda robot: robot.command(v=SPEED))
     world.ann.press_estop()
     world.ann.press_estop(False)
@@ -451,7 +451,7 @@ def test_charging_leaves_the_motors_off(world: World) -> None:
 @by_each_source
 def test_the_limits_of_the_model_hold(world: World) -> None:
     limits = MODEL.limits
-    world.ann._sim.submit("ann", cmd.SetLimits(v=50.0, w=50.0))
+    world.ann._core.submit("ann", cmd.SetLimits(v=50.0, w=50.0))
     world.speed = 30.0
     before = top = world.ann.velocity.vx
     for _ in range(40):
@@ -690,11 +690,11 @@ def test_an_emergency_stop_does_not_wait_for_a_late_channel() -> None:
 def test_a_paused_world_shows_the_button_at_once() -> None:
     sim = Simulation(seed=1)
     robot = sim.add_robot(MODEL, "ann")
-    assert not sim.is_pending
+    assert not sim.core.is_pending
     robot.press_estop()
-    assert sim.is_pending
+    assert sim.core.is_pending
     sim.settle()
-    assert not robot.motors_on and not sim.is_pending
+    assert not robot.motors_on and not sim.core.is_pending
 
 
 @pytest.mark.parametrize("kind", [Control.POSE, Control.TWIST])
@@ -711,7 +711,7 @@ def test_a_robot_with_mass_is_not_driven_either(kind: Control) -> None:
                 if kind is Control.POSE
                 else (SPEED, 0.0, 0.0)
             )
-            sim.submit("ann", cmd.Demand(kind, values))
+            sim.core.submit("ann", cmd.Demand(kind, values))
             sim.step()
 
         return robot.truth.x - x
@@ -743,8 +743,8 @@ class Interlocks(DeviceTable):
 def test_a_broken_device_does_not_end_the_step() -> None:
     sim = Simulation(seed=1)
     robot = sim.add_robot("p3dx", "ann")
-    table = sim.engine.optional_table(Interlocks)
-    Row(table, sim.engine.rows["ann"], "ann")
+    table = sim.core.engine.optional_table(Interlocks)
+    Row(table, sim.core.engine.rows["ann"], "ann")
     robot.command(v=SPEED)
     sim.step(20)
     assert robot.velocity.vx > 0.0 and isinstance(table.failure, ValueError)

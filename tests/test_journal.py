@@ -39,6 +39,7 @@ from botyard.sim.journal import (
 )
 from botyard.sim.resimulation import REPLAYS, apply, resimulate
 from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import populate
 from tests.journaled import watching
 from tests.test_state import SCENE, THIRSTY, deeds, do, world
 
@@ -71,7 +72,7 @@ def test_controllers_and_clients_are_told_by_their_commands() -> None:
 def test_entries_say_who_did_what_and_when() -> None:
     sim = Simulation(SCENE)
     told: list[Entry] = []
-    unregister = sim.journal(told.append)
+    unregister = sim.core.journal.listen(told.append)
     robot = sim.add_robot("p3dx-equipped", "r", pose=(0.0, 0.0, 0.0))
     sim.step(2)
     robot.port("me").submit(cmd.Stop())
@@ -92,22 +93,24 @@ def test_entries_say_who_did_what_and_when() -> None:
 
 
 def _halt(sim: Simulation) -> None:
-    sim.engine.submit("a", cmd.Halt())
-    sim.engine.settle()
+    sim.core.engine.submit("a", cmd.Halt())
+    sim.core.engine.settle()
 
 
 POKES: dict[str, Callable[[Simulation], object]] = {
-    "pose": lambda sim: sim.engine.state.pose.__setitem__((0, 0), 0.5),
-    "limits": lambda sim: sim.engine.state.max_vel.__setitem__((0, 0), 0.1),
+    "pose": lambda sim: sim.core.engine.state.pose.__setitem__((0, 0), 0.5),
+    "limits": lambda sim: sim.core.engine.state.max_vel.__setitem__((0, 0), 0.1),
     "battery": lambda sim: sim.robots["b"].electrics.battery.table.charge.__setitem__(
         0, 50.0
     ),
-    "gripper": lambda sim: sim.engine.table(Grippers).left_goal.__setitem__(0, 0.01),
-    "queue": lambda sim: sim.engine.submit("a", cmd.SetVelocity(v=0.2)),
+    "gripper": lambda sim: sim.core.engine.table(Grippers).left_goal.__setitem__(
+        0, 0.01
+    ),
+    "queue": lambda sim: sim.core.engine.submit("a", cmd.SetVelocity(v=0.2)),
     "settle": _halt,
     "claims": lambda sim: sim.robots["a"]._claims.append("nobody"),
-    "clock": lambda sim: setattr(sim.engine.clock, "tick", sim.tick + 1),
-    "bodies": lambda sim: sim.engine.remove_bodies(["c"]),
+    "clock": lambda sim: setattr(sim.core.engine.clock, "tick", sim.tick + 1),
+    "bodies": lambda sim: sim.core.engine.remove_bodies(["c"]),
 }
 
 
@@ -145,7 +148,7 @@ def test_fleets_are_told_as_arrays() -> None:
 def again(sim: Simulation, act: Callable[[Simulation], object]) -> list[Entry]:
     """Let something happen to a world, and to its clone from the journal alone."""
     first, told = sim.clone(), list[Entry]()
-    sim.journal(told.append)
+    sim.core.journal.listen(told.append)
     act(sim)
     list(resimulate(first, told, sim.tick))
     assert first.digest() == sim.digest()
@@ -161,7 +164,7 @@ def test_journals_with_restores_in_them() -> None:
     other.add_robot(replace(THIRSTY, name="odd"), "o", pose=(2.0, -2.0, 0.0))
     employ(other.robots["o"], Program(name="wander"))
     other.step(2)
-    sim.know([other.robots["o"].spec])
+    sim.core.states.know([other.robots["o"].spec])
 
     def act(sim: Simulation) -> None:
         sim.step(3)
@@ -187,7 +190,7 @@ def test_robots_that_clients_cannot_reach_are_told() -> None:
     placed = (
         PlacedRobot(spec=THIRSTY, name="u", pose=Pose(1.0, -3.0, 0.0), served=False),
     )
-    again(world(), lambda sim: sim.populate(World(scene=SCENE, robots=placed)))
+    again(world(), lambda sim: populate(sim, World(scene=SCENE, robots=placed)))
 
 
 def test_who_acts_is_told_also_of_what_says_nothing_itself() -> None:
@@ -195,7 +198,7 @@ def test_who_acts_is_told_also_of_what_says_nothing_itself() -> None:
     robot and a page need not do anything for that.
     """
     sim, told = world(), list[Entry]()
-    sim.journal(told.append)
+    sim.core.journal.listen(told.append)
     with acting("page"):
         sim.robots["b"].electrics.temperature = 20
         sim.add_robot("p3dx", "p", pose=(2.0, -2.0, 0.0))
@@ -232,13 +235,13 @@ def test_a_listener_that_fails_changes_nothing(
     def fail(entry: Entry) -> None:
         raise RuntimeError("mine")
 
-    sim.journal(fail)
-    sim.journal(told.append)
+    sim.core.journal.listen(fail)
+    sim.core.journal.listen(told.append)
     act(sim)
     act(other)
     sim.settle()
     other.settle()
-    assert sim.digest() == other.digest() and sim.scene is sim.engine.scene
+    assert sim.digest() == other.digest() and sim.scene is sim.core.engine.scene
     assert (
         len(told) >= 2 and caplog.text.count("a listener of the journal failed") == 1
     ), "it is told no more"
@@ -267,8 +270,8 @@ def test_a_listener_of_velocities_gets_them_without_entries_and_others_as_before
     sim.add_robot("p3dx", "ann")
     entries, driven = list[Entry](), list[tuple[object, ...]]()
     ends = [
-        sim.journal(entries.append),
-        sim._journal_of_driving(
+        sim.core.journal.listen(entries.append),
+        sim.core.journal.listen(
             lambda entry: driven.append((entry.order,)), lambda *one: driven.append(one)
         ),
     ]
@@ -303,7 +306,7 @@ def test_velocities_that_were_noted_together_are_done_one_after_the_other() -> N
     )
     apply(each, sims[0], "me")
     for name, command in each.each():
-        sims[1].submit(name, command, "me")
+        sims[1].core.submit(name, command, "me")
     assert sims[0].digest() == sims[1].digest()
     for sim in sims:
         sim.step(5)

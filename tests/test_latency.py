@@ -154,12 +154,12 @@ def test_a_command_counts_after_its_latency_from_the_next_cycle_on_and_in_its_or
         step=step,
     )
     plain = world(model(), seed=seed, step=step)
-    uid, last = int(late.engine.state.uid[0]), 0
+    uid, last = int(late.core.engine.state.uid[0]), 0
     waiting: list[tuple[int, cmd.Command]] = []
     said: tuple[float | None, ...] = (0.0, 0.0)
     for tick, command in enumerate([*plan, *[None] * 12]):
         if command is not None:
-            late.submit("r0", command)
+            late.core.submit("r0", command)
             if isinstance(command, cmd.SetVelocity):
                 command = cmd.SetVelocity(
                     v=None if command.v is None else command.v * scale, w=command.w
@@ -185,12 +185,13 @@ def test_a_command_counts_after_its_latency_from_the_next_cycle_on_and_in_its_or
 
         counts = is_cycle_exactly(tick, Fraction(rate), Fraction(str(step)))
         while counts and waiting and waiting[0][0] <= tick:
-            plain.submit("r0", waiting.pop(0)[1])
+            plain.core.submit("r0", waiting.pop(0)[1])
         late.step()
         plain.step()
         for name in ("pose", "vel", "odom", "target", "mode_x", "mode_a", "estop"):
             assert np.array_equal(
-                getattr(late.engine.state, name), getattr(plain.engine.state, name)
+                getattr(late.core.engine.state, name),
+                getattr(plain.core.engine.state, name),
             ), name
 
 
@@ -205,7 +206,7 @@ def test_velocities_of_many_reach_each_by_its_own_way() -> None:
     for _ in range(5):
         sim.fleet.command(v=0.4, w=[0.1, 0.2, 0.3])
         sim.step()
-        first.append((sim.engine.state.target[:, 0] != 0.0).tolist())
+        first.append((sim.core.engine.state.target[:, 0] != 0.0).tolist())
 
     assert first == [
         [False, True, False],
@@ -214,15 +215,15 @@ def test_velocities_of_many_reach_each_by_its_own_way() -> None:
         [True, True, True],
         [True, True, True],
     ]
-    assert sim.engine.state.target[:, 0].tolist() == [0.4, 0.4, 0.2]
-    assert sim.engine.state.target[:, 2].tolist() == [0.1, 0.2, 0.3]
+    assert sim.core.engine.state.target[:, 0].tolist() == [0.4, 0.4, 0.2]
+    assert sim.core.engine.state.target[:, 2].tolist() == [0.1, 0.2, 0.3]
 
 
 def test_the_end_of_a_session_drops_what_is_under_way() -> None:
     sim = world(model(CommandSpec(latency=0.3)))
     sim.robots["r0"].command(v=0.5)
     sim.step()
-    sim.submit("r0", cmd.Halt())
+    sim.core.submit("r0", cmd.Halt())
     for _ in range(8):
         sim.step()
     assert sim.robots["r0"].velocity.vx == 0.0
@@ -260,7 +261,7 @@ def test_a_reading_can_be_had_after_its_latency_with_its_stamp(
     if read_before:  # who reads when must not matter
         late.robots["r0"].laser.read()
     measured = [plain.robots["r0"].laser.read(), *scans(plain, 30)]
-    uid, dues = int(late.engine.state.uid[0]), {0: 0}
+    uid, dues = int(late.core.engine.state.uid[0]), {0: 0}
     for tick in range(31):
         if is_cycle_exactly(tick, Fraction(rate), Fraction(1, 10)):
             draw = float(draws(1, uid, STREAM, tick, 1, 2)[0])
@@ -289,7 +290,7 @@ def test_missing_readings_are_those_that_the_generator_says() -> None:
         world(model(range_noise=0.02, missing=0.3)),
         world(model(range_noise=0.02)),
     )
-    uid, count = int(some.engine.state.uid[0]), 0
+    uid, count = int(some.core.engine.state.uid[0]), 0
     for tick, (scan, whole) in enumerate(
         zip(scans(some, 40), scans(all_, 40), strict=True), start=1
     ):
@@ -329,7 +330,7 @@ def test_what_is_under_way_is_a_part_of_the_state(spec: botyard.RobotSpec) -> No
     """In the middle of periods, too."""
     sim = world(spec, model())
     driven(sim, range(10))
-    assert sim.engine.channels.under_way()
+    assert sim.core.engine.channels.under_way()
     state, twin = sim.save_state(), sim.clone()
     expected = driven(sim, range(10, 25))
     assert driven(twin, range(10, 25)) == expected
@@ -346,7 +347,7 @@ def test_what_is_under_way_is_a_part_of_the_state(spec: botyard.RobotSpec) -> No
     sim.remove_robot("r0")
     sim.add_robot(spec, "r0", pose=(2, 3, 0))
     sim.step()
-    assert not sim.engine.channels.under_way()
+    assert not sim.core.engine.channels.under_way()
 
 
 @pytest.mark.parametrize(("step", "other_step"), [(0.02, 0.1), (0.1, 0.02)])
@@ -395,7 +396,7 @@ def test_rays_that_are_set_in_between_are_measured_from_then_on(is_read: bool) -
 def test_a_journal_repeats_it(spec: botyard.RobotSpec) -> None:
     sim, entries = world(spec), list[Entry]()
     begin = sim.save_state()
-    sim.journal(entries.append)
+    sim.core.journal.listen(entries.append)
     expected = driven(sim, range(20))
     again = world(spec)
     again.restore(begin)
@@ -408,7 +409,7 @@ def test_parameters_that_are_set_in_between_are_in_state_and_journal() -> None:
         list[Entry](),
     )
     begin = sim.clone()
-    sim.journal(entries.append)
+    sim.core.journal.listen(entries.append)
     random, expected = np.random.default_rng(2), []
     for k in range(30):
         if k % 7 == 3:
@@ -445,7 +446,7 @@ def test_parameters_that_are_set_in_between_are_in_state_and_journal() -> None:
         one.fleet.command(v=0.4)
         one.step(5)
 
-    assert np.array_equal(sim.engine.state.vel, fresh.engine.state.vel)
+    assert np.array_equal(sim.core.engine.state.vel, fresh.core.engine.state.vel)
     assert np.array_equal(
         sim.robots["r0"].laser.read().ranges, fresh.robots["r0"].laser.read().ranges
     )
@@ -489,7 +490,7 @@ def test_an_episode_begins_with_nothing_under_way() -> None:
     fresh = world(LATE, seed=4)
     for one in (sim, fresh):
         driven(one, range(12))
-    assert np.array_equal(sim.engine.state.pose, fresh.engine.state.pose)
+    assert np.array_equal(sim.core.engine.state.pose, fresh.core.engine.state.pose)
     ours, theirs = (one.robots["r0"].laser.read() for one in (sim, fresh))
     assert ours.stamp == theirs.stamp
     assert np.array_equal(ours.ranges, theirs.ranges)
@@ -567,8 +568,8 @@ def test_a_plain_robot_has_no_channel_and_no_late_reading() -> None:
     sim = world(model())
     sim.robots["r0"].command(v=0.2)
     sim.step()
-    assert not sim.engine.channels
-    assert not sim._devices.late()
+    assert not sim.core.engine.channels
+    assert not sim.core.devices.late()
     assert not sim.robots["r0"].laser.is_read
 
 
@@ -593,7 +594,7 @@ def test_odometry_takes_unequal_wheels_for_equal(ratio: float) -> None:
     for _ in range(40):
         sim.step()
         exact.step()
-        forward, _, turned = exact.engine.state.disp[0].tolist()
+        forward, _, turned = exact.core.engine.state.disp[0].tolist()
         forward, turned = forward * 1.02, turned * 0.97
         by_left, by_right = (
             (forward - turned * track / 2) / left,

@@ -18,11 +18,11 @@ from botyard.sim.simulation import Simulation
 
 def overlapping(sim: Simulation) -> list[str]:
     """Robots that touch something."""
-    rows = [sim._engine.rows[name] for name in sim.robots]
+    rows = [sim.core.engine.rows[name] for name in sim.robots]
     return [
         n
         for n, touches in zip(
-            sim.robots, sim._engine.touching(np.array(rows)).tolist(), strict=True
+            sim.robots, sim.core.engine.touching(np.array(rows)).tolist(), strict=True
         )
         if touches
     ]

@@ -72,7 +72,9 @@ def world(
     sim.add_robot(THIRSTY, "b", pose=(0.0, -1.0, 0.0))
     sim.add_robot("small-box", "c", pose=(0.30, -1.0, 0.0))
     sim.add_robot("seekur", "d", pose=(-2.0, -2.0, 1.0))
-    sim.describe(Described(joints=(JointSpec(name="arm", parent="b", child="hand"),)))
+    sim.core.describe(
+        Described(joints=(JointSpec(name="arm", parent="b", child="hand"),))
+    )
     return sim
 
 
@@ -92,7 +94,7 @@ def seen(sim: Simulation) -> list[Any]:
 
     return [
         *found,
-        [(j.position, j.velocity) for j in sim.joints["b"]]
+        [(j.position, j.velocity) for j in sim.core.descriptions.joints["b"]]
         if "b" in sim.robots
         else None,
     ]
@@ -153,7 +155,9 @@ def do(sim: Simulation, deed: tuple[str, Any], made: list[int]) -> None:
             cmd.SetVisible(Visible.NONE if n % 2 else Visible.ALL),
             cmd.EmergencyStop(),
             cmd.EnableMotors(n % 3 > 0),
-            cmd.SetOdometryErrors(sim.engine.odometry_error_mode, sim.engine.seed),
+            cmd.SetOdometryErrors(
+                sim.core.engine.odometry_error_mode, sim.core.engine.seed
+            ),
         )
         robot.port("abc"[k % 3]).submit(several[n % len(several)])
     elif what == "fleet":
@@ -167,15 +171,17 @@ def do(sim: Simulation, deed: tuple[str, Any], made: list[int]) -> None:
         robot.electrics.joystick.set(x, y)
         robot.electrics.temperature = n
         robot.press_estop(n % 5 == 0)
-    elif what == "joint" and "b" in sim.joints:
-        sim.joints["b"][0].command(JointCommand(n % 3), x)
+    elif what == "joint" and "b" in sim.core.descriptions.joints:
+        sim.core.descriptions.joints["b"][0].command(JointCommand(n % 3), x)
     elif what == "rays" and robot.lasers:
         robot.laser.configure(-1.0, 0.1, n)
     elif what == "claim":
         (robot.claim if n % 2 else robot.release)("abc"[k % 3])
     elif what == "put":
         sim.put(
-            sim.box_names[k % len(sim.box_names)] if sim.box_names else robot.name,
+            sim.core.box_names[k % len(sim.core.box_names)]
+            if sim.core.box_names
+            else robot.name,
             (x, y, x),
         )
     elif what == "settle":
@@ -191,8 +197,8 @@ def do(sim: Simulation, deed: tuple[str, Any], made: list[int]) -> None:
         )
     elif what == "go" and n < 8:
         sim.remove_robot(robot.name)
-    elif what == "go" and n < 10 and sim.box_names:
-        sim.remove_box(sim.box_names[0])
+    elif what == "go" and n < 10 and sim.core.box_names:
+        sim.remove_box(sim.core.box_names[0])
 
 
 @given(st.lists(deeds(), max_size=25), st.lists(deeds(), max_size=12))
@@ -326,8 +332,8 @@ def test_handles_stay_and_come_and_go() -> None:
     assert sim.robots["a"] is a and a.truth == at
     other = Simulation(SCENE)
     a = other.add_robot("p3dx", "a", pose=(3.0, 3.0, 0.0))
-    for model in (THIRSTY, sim.described):
-        other._known.digest(model)
+    for model in (THIRSTY, sim.core.descriptions.described):
+        other.core.states.known.digest(model)
     other.restore(state)
     assert other.robots["a"] is a and (a.truth, a.start) == (at, (0.0, 1.0, 0.5)), (
         "wherever it stood"
@@ -335,7 +341,10 @@ def test_handles_stay_and_come_and_go() -> None:
     assert list(sim.robots) == ["a", "b", "c", "d"] and sim.robots["b"] is not b
     with pytest.raises(KeyError, match="was removed"):
         _ = b.truth
-    assert sim.robots["b"].gripper is not None and sim.joints["b"][0].spec.name == "arm"
+    assert (
+        sim.robots["b"].gripper is not None
+        and sim.core.descriptions.joints["b"][0].spec.name == "arm"
+    )
 
 
 def test_other_draws_from_a_clone_with_another_seed() -> None:
@@ -387,7 +396,7 @@ def test_what_cannot_be_saved_is_named() -> None:
     with pytest.raises(StateError, match=r"Mine\.act"):
         pickle.dumps(sim)
     sim = world()
-    sim.drive("a", Mine(sim.robots["a"]).act, Program(name="mine"))
+    sim.core.drive("a", Mine(sim.robots["a"]).act, Program(name="mine"))
     with pytest.raises(
         StateError,
         match="robot a: its controller mine cannot be saved: it has no get_state and set_state",
@@ -402,14 +411,16 @@ def goes_on(sim: Simulation, steps: int = 3) -> None:
     state, digest = sim.save_state(), sim.digest()
     clone = sim.clone()
     assert (clone.digest(), clone.save_state()) == (digest, state)
-    outlines = [sim.engine.outline(row) for row in range(len(sim.engine.specs))]
-    assert [clone.engine.outline(row) for row in range(len(outlines))] == outlines
+    outlines = [
+        sim.core.engine.outline(row) for row in range(len(sim.core.engine.specs))
+    ]
+    assert [clone.core.engine.outline(row) for row in range(len(outlines))] == outlines
     first = run(sim, steps)
     assert run(clone, steps) == first
     sim.restore(state)
     assert (
         sim.digest() == digest
-        and [sim.engine.outline(row) for row in range(len(outlines))] == outlines
+        and [sim.core.engine.outline(row) for row in range(len(outlines))] == outlines
     )
     assert run(sim, steps) == first
 
@@ -456,7 +467,7 @@ LADEN: dict[str, Callable[[Simulation], object]] = {
         sim.attach("b", "crate"),
         sim.step(2),
     ),
-    "more was described": lambda sim: sim.describe(
+    "more was described": lambda sim: sim.core.describe(
         Described(joints=(JointSpec(name="leg", parent="a", child="foot"),))
     ),
 }
@@ -475,7 +486,7 @@ def test_what_is_carried_is_a_part_of_its_carrier_until_it_is_gone() -> None:
     state = sim.save_state()
 
     def parts(name: str) -> int:
-        return len(sim.engine.outline(sim.engine.rows[name]))
+        return len(sim.core.engine.outline(sim.core.engine.rows[name]))
 
     robot, equipped = parts("d"), parts("b")
     sim.attach("d", "other")
@@ -509,7 +520,7 @@ def test_what_carries_something_is_not_carried() -> None:
     with pytest.raises(WorldError, match="d cannot carry b, which carries c"):
         sim.attach("d", "b")
     sim.attach("a", "crate")
-    assert sim.engine.state.carrier.max() < len(sim.engine.specs)
+    assert sim.core.engine.state.carrier.max() < len(sim.core.engine.specs)
     goes_on(sim)
 
 
@@ -550,7 +561,7 @@ def test_commands_that_wait_count_by_their_values() -> None:
     class Odd:
         def apply(self, state: Any, row: int) -> None: ...
 
-    sim.submit("a", Odd())
+    sim.core.submit("a", Odd())
     with pytest.raises(
         StateError,
         match=r"a command of the class .*Odd waits for the next step and cannot be saved",
@@ -561,18 +572,20 @@ def test_commands_that_wait_count_by_their_values() -> None:
 def test_velocities_of_many_are_copied_and_checked() -> None:
     sim, v = world(), np.full(4, 0.3)
     rows = sim.fleet.robot_rows.copy()
-    sim.submit_velocities(cmd.SetVelocities(rows, v))
+    sim.core.submit_velocities(cmd.SetVelocities(rows, v))
     v[:], rows[:] = -0.4, 0
     sim.step()
-    assert (sim.engine.state.target[sim.fleet.robot_rows, 0] == 0.3).all()
+    assert (sim.core.engine.state.target[sim.fleet.robot_rows, 0] == 0.3).all()
     for wrong in ([99], [-1], [0, 0], [0.5], [[0]]):
         with pytest.raises(CommandError, match="rows: expected rows of 6 bodies"):
-            sim.submit_velocities(
+            sim.core.submit_velocities(
                 cmd.SetVelocities(np.array(wrong), np.full(len(wrong), 0.1))
             )
 
     with pytest.raises(CommandError, match="expected 1 numbers, as many as rows"):
-        sim.submit_velocities(cmd.SetVelocities(np.array([0]), np.array([0.1, 0.2])))
+        sim.core.submit_velocities(
+            cmd.SetVelocities(np.array([0]), np.array([0.1, 0.2]))
+        )
 
 
 def test_seeds_and_noise_stay_what_they_were() -> None:
@@ -588,7 +601,7 @@ def test_nothing_can_be_written_to_a_device_that_a_state_cannot_have() -> None:
     electrics, gripper, joint = (
         sim.robots["b"].electrics,
         sim.robots["b"].gripper,
-        sim.joints["b"][0],
+        sim.core.descriptions.joints["b"][0],
     )
     assert gripper is not None
     digest = sim.digest()
@@ -625,7 +638,8 @@ def test_models_that_are_gone_are_remembered_for_some_time(
         states.append(sim.save_state())
 
     assert (
-        len(sim._known.objects) <= 6 + 3 and len(sim._known._digests) <= 6 + 3 + 3 + 3
+        len(sim.core.states.known.objects) <= 6 + 3
+        and len(sim.core.states.known._digests) <= 6 + 3 + 3 + 3
     )
     sim.restore(states[-2])
     digest = sim.digest()
@@ -677,7 +691,7 @@ def test_no_bytes_lead_kernels_astray(data: st.DataObject) -> None:
     sim.robots["b"].gripper.act(Action.CLOSE)  # type: ignore[union-attr]
     sim.step(3)
     state = sim.save_state()
-    size = sum(array.nbytes for array in columns_of(sim.engine))
+    size = sum(array.nbytes for array in columns_of(sim.core.engine))
     first = len(state) - CHECKSUM - size if data.draw(st.integers(0, 3)) else len(MAGIC)
     at = data.draw(st.integers(first, len(state) - CHECKSUM - 8))
     at -= (at - first) % 8
@@ -726,14 +740,14 @@ FLAGS_AND_MEMBERS = {
 def test_flags_and_members_have_their_ranges(name: str) -> None:
     sim = world()
     state, most = sim.save_state(), FLAGS_AND_MEMBERS[name]
-    column = getattr(sim.engine.state, name)
+    column = getattr(sim.core.engine.state, name)
     column[:] = most
     good = sim.save_state()
     column[-1] = most + 1
     bad = sim.save_state()
     sim.restore(state)
     sim.restore(good)
-    assert set(getattr(sim.engine.state, name).tolist()) == {most}
+    assert set(getattr(sim.core.engine.state, name).tolist()) == {most}
     sim.restore(state)
     with pytest.raises(
         StateError, match=f"{name}: expected 0 … {most}, found {most + 1}"
@@ -812,7 +826,7 @@ def test_heads_that_cannot_be_are_refused_and_change_nothing() -> None:
         assert sim.digest() == digest
 
     other = Simulation(SCENE)
-    other.know([THIRSTY, sim.described, *sim.scene.boxes])
+    other.core.states.know([THIRSTY, sim.core.descriptions.described, *sim.scene.boxes])
     with pytest.raises(
         StateError,
         match="expected at most 0 robots that are not in this world, found 4",
@@ -838,10 +852,10 @@ def test_of_another_map_or_of_models_that_are_not_here() -> None:
     bare.add_robot(THIRSTY, pose=(0.0, 3.0, 0.0))
     with pytest.raises(StateError, match="other description files"):
         bare.restore(state)
-    bare.describe(sim.described) if "b" in bare.robots else bare.add_robot(
-        THIRSTY, "b", pose=(3.0, 3.0, 0.0)
-    )
-    bare.describe(sim.described)
+    bare.core.describe(
+        sim.core.descriptions.described
+    ) if "b" in bare.robots else bare.add_robot(THIRSTY, "b", pose=(3.0, 3.0, 0.0))
+    bare.core.describe(sim.core.descriptions.described)
     bare.restore(state)
     assert bare.save_state() == state
 
@@ -864,13 +878,13 @@ def test_every_column_counts_for_the_digest() -> None:
     sim.step(3)
     columns = dict(
         zip(
-            [one.name for one in declared(sim.engine, masses=True)],
-            columns_of(sim.engine),
+            [one.name for one in declared(sim.core.engine, masses=True)],
+            columns_of(sim.core.engine),
             strict=True,
         )
     )
     before, empty = sim.digest(), []
-    assert sim.engine.dynamics is not None
+    assert sim.core.engine.dynamics is not None
     for name, column in columns.items():
         if not column.size:
             empty.append(name)

@@ -84,13 +84,13 @@ class Twin:
     def step(self, command: Any, count: int) -> None:
         for _ in range(count):
             v, vy, w = (np.ascontiguousarray(c) for c in command.T)
-            self.sim.submit_velocities(
+            self.sim.core.submit_velocities(
                 SetVelocities(self.sim.fleet.robot_rows, v, w, vy)
             )
             self.sim.step()
 
     def check(self, worlds: Worlds, i: int) -> None:
-        columns, dynamics = self.sim.snapshot.state, self.sim.engine.dynamics
+        columns, dynamics = self.sim.snapshot.state, self.sim.core.engine.dynamics
         assert dynamics is not None
         state, table = worlds._batch.masses(worlds._batch.state, i)
         for name in State._fields:
@@ -222,9 +222,10 @@ def test_states_branch_and_go_on_as_simulations() -> None:
     worlds.command[:] = (0.8, 0.0, 0.1)
     worlds.step(25)
     sim, kept = worlds.world(1), worlds.state.copy()
-    assert sim.engine.dynamics is not None and sim.engine.dynamics.table.size[0] > 0, (
-        "it goes on while things touch"
-    )
+    assert (
+        sim.core.engine.dynamics is not None
+        and sim.core.engine.dynamics.table.size[0] > 0
+    ), "it goes on while things touch"
     worlds.state[2] = worlds.state[1]
     worlds.step(15)
     sim.step(15)
@@ -340,7 +341,7 @@ def test_boxes_of_all_maps_are_the_same() -> None:
     worlds = Worlds(more, "p3dx", 1, boxes=boxes()[:1])
     sim = botyard.Simulation(more)
     sim.add_box(boxes()[0])
-    assert worlds.box_names == sim.box_names == ("crate", "drum", "crate_002")
+    assert worlds.box_names == sim.core.box_names == ("crate", "drum", "crate_002")
     with pytest.raises(ArgumentError, match="box_poses: expected"):
         worlds.reset(box_poses=[(0.0, 0.0, 0.0)] * 4)
     with pytest.raises(ArgumentError, match="box_poses: expected finite"):

@@ -72,7 +72,7 @@ def test_blocks_have_the_cells_that_they_were_made_of(
 
 def test_robots_that_need_the_same_room_share_blocks() -> None:
     sim = botyard.Simulation(ROOMS[1])
-    grid = sim.engine.grid
+    grid = sim.core.engine.grid
     spaces = spaces_of(ROOMS[1], grid, [0.3, 0.5, 0.3, 0.7], 0.1, reachable=False)
     assert (
         spaces.blocks[0].tolist()
@@ -109,7 +109,7 @@ def test_maps_share_classes_of_ordinary_walls_alone() -> None:
     maps = Maps([ROOMS[0], glass, ROOMS[2], ROOMS[1]], 4)
     plain, special, *others = (maps[number].grid for number in range(4))
     for scene, grid in ((ROOMS[0], plain), (glass, special), (ROOMS[2], others[0])):
-        own = botyard.Simulation(scene).engine.grid
+        own = botyard.Simulation(scene).core.engine.grid
         assert np.array_equal(grid.mask, own.mask) and np.array_equal(
             grid.bright, own.bright
         )

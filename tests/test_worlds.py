@@ -72,7 +72,9 @@ class Twin:
     def step(self, command: np.ndarray, count: int) -> None:
         for _ in range(count):
             v, vy, w = (np.ascontiguousarray(c) for c in command.T)
-            self.sim.submit_velocities(SetVelocities(np.arange(len(ROBOTS)), v, w, vy))
+            self.sim.core.submit_velocities(
+                SetVelocities(np.arange(len(ROBOTS)), v, w, vy)
+            )
             self.sim.step()
 
     def check(self, worlds: Worlds, i: int) -> None:
@@ -432,7 +434,7 @@ def test_places_are_free_apart_and_reachable() -> None:
     )
     worlds.reset(poses=places)
     for i in range(0, 300, 30):
-        engine = worlds.world(i).engine
+        engine = worlds.world(i).core.engine
         assert not engine.touching(np.arange(3)).any()
 
     # distances to the nearest wall, by plain geometry

@@ -66,7 +66,10 @@ def simulation(
 
 def same(worlds: Worlds, i: int, sim: Simulation) -> None:
     for name in State._fields:
-        ours, theirs = worlds._batch.state.of(i, name), getattr(sim.engine.state, name)
+        ours, theirs = (
+            worlds._batch.state.of(i, name),
+            getattr(sim.core.engine.state, name),
+        )
         assert ours.tobytes() == theirs.tobytes(), f"world {i}: {name}: {ours} {theirs}"
 
     expected = np.concatenate(
@@ -80,7 +83,7 @@ def same(worlds: Worlds, i: int, sim: Simulation) -> None:
 def drive(sim: Simulation, command: np.ndarray, count: int) -> None:
     for _ in range(count):
         v, vy, w = (np.ascontiguousarray(c) for c in command.T)
-        sim.submit_velocities(SetVelocities(sim.fleet.robot_rows, v, w, vy))
+        sim.core.submit_velocities(SetVelocities(sim.fleet.robot_rows, v, w, vy))
         sim.step()
 
 
@@ -225,7 +228,7 @@ def test_an_episode_whose_errors_were_written_in_between_is_repeated_to_the_last
     for i in range(n):
         episode, entries = worlds.repeat(i), list[Entry]()
         begin = episode.simulation.clone()
-        episode.simulation.journal(entries.append)
+        episode.simulation.core.journal.listen(entries.append)
         digests = [episode.simulation.digest() for _ in episode]
         same(worlds, i, episode.simulation)
         assert any(isinstance(entry.change, SetParameters) for entry in entries)

@@ -115,7 +115,7 @@ def poses(sim: Simulation) -> dict[str, list[float]]:
     """True poses of all bodies."""
     return {
         name: [float(x) for x in sim.snapshot.state.pose[row]]
-        for name, row in sim.engine.rows.items()
+        for name, row in sim.core.engine.rows.items()
     }
 
 
@@ -127,11 +127,11 @@ def _states(sim: Simulation) -> dict[str, bytes]:
             name=name,
             model=robot.spec.name,
             pose=Pose(*poses(sim)[name]),
-            program=sim.programs.get(name),
+            program=sim.core.programs.by_robot.get(name),
         )
         for name, robot in sim.robots.items()
     ]
-    boxes = {name: Pose(*poses(sim)[name]) for name in sim.box_names}
+    boxes = {name: Pose(*poses(sim)[name]) for name in sim.core.box_names}
     crash = SavedState(
         tick=sim.tick,
         map=sim.scene.source,

@@ -76,10 +76,14 @@ class Trial:
 
 
 def _digest(sim: Simulation) -> int:
-    shapes = sim.engine.bodies._asdict()
+    shapes = sim.core.engine.bodies._asdict()
     for name in ("wheels", "drift", "exact", "lead"):  # what they do is in the state
         del shapes[name]
-    arrays: list[Any] = [*columns_of(sim.engine), *sim.engine.grid, *shapes.values()]
+    arrays: list[Any] = [
+        *columns_of(sim.core.engine),
+        *sim.core.engine.grid,
+        *shapes.values(),
+    ]
     texts = []
     for robot in sim.robots.values():
         arrays += [laser.read().ranges for laser in robot.lasers]
@@ -245,7 +249,7 @@ def crowd(threads: int) -> Run:
     sim = Simulation(warehouse(seed=3), seed=9, threads=threads)
     spec = replace(find_robot("amigo"), lasers=())
     robots = [
-        sim.add_robot(spec, f"a{k}", pose=sim.random_free_place(spec, k))
+        sim.add_robot(spec, f"a{k}", pose=sim.core.places.random(spec, k))
         for k in range(100)
     ]
     return _driven(sim, robots, "crowd")
@@ -256,7 +260,7 @@ def labyrinth(threads: int) -> Run:
     scene = maze(6, 5, seed=4)
     sim = Simulation(scene, seed=10, threads=threads)
     robots = [
-        sim.add_robot(m, m, pose=sim.random_free_place(find_robot(m), k))
+        sim.add_robot(m, m, pose=sim.core.places.random(find_robot(m), k))
         for k, m in enumerate(("p3dx", "amigo-sh"))
     ]
     return _driven(sim, robots, "labyrinth")

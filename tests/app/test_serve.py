@@ -508,7 +508,7 @@ def test_neighbouring_ports_as_on_the_command_line() -> None:
 
 def test_robots_factories_and_who_drives() -> None:
     sim = world()
-    sim.unserve(["bob"])
+    sim.core.unserve(["bob"])
     with serve(
         sim,
         robots=["amigo"],
@@ -517,7 +517,7 @@ def test_robots_factories_and_who_drives() -> None:
         controller="wander",
     ) as running:
         assert set(running.ports) == {"ann", "amigo"}, "bob is not for clients"
-        assert running.call(lambda: set(sim.programs)) == {"ann", "amigo"}
+        assert running.call(lambda: set(sim.core.programs.by_robot)) == {"ann", "amigo"}
         assert sim.robots["amigo"].truth.x == pytest.approx(8.0, abs=0.5)
         [factory] = running.factories
         with PioneerClient(*factory):

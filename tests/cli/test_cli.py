@@ -592,7 +592,7 @@ def test_start_poses(capsys: pytest.CaptureFixture[str]) -> None:
         "all quadrants"
     )
     assert all(
-        sim._engine.is_free(robot_body(spec, "trial"), p) for p in random if p
+        sim.core.engine.is_free(robot_body(spec, "trial"), p) for p in random if p
     ), "never inside an obstacle"
     assert random == [
         assembly._start_pose(sim, spec, ("random",), k) for k in range(4)

@@ -137,13 +137,13 @@ CASES: dict[str, tuple[str, Callable[[Assembled], object], object, object]] = {
     ),
     "CLI-047": (
         "--odom-error-mode random_init",
-        lambda a: a.sim._engine.odometry_error_mode.name,
+        lambda a: a.sim.core.engine.odometry_error_mode.name,
         "RANDOM_EACH_UPDATE",
         "RANDOM_INIT",
     ),
     "CLI-048": (
         "--no-error",
-        lambda a: a.sim._engine.odometry_error_mode.name,
+        lambda a: a.sim.core.engine.odometry_error_mode.name,
         "RANDOM_EACH_UPDATE",
         "NONE",
     ),
@@ -295,6 +295,9 @@ def test_ranges_on_a_raster_with_the_originals_habits(
     assembled: Callable[..., Assembled],
 ) -> None:
     """CLI-032: with --compat amrisim, ranges are multiples of the resolution."""
-    assert assembled("--nomap").sim.range_step == 0.0
-    assert assembled("--nomap --compat amrisim").sim.range_step == 0.02
-    assert assembled("--nomap --compat amrisim --resolution 50").sim.range_step == 0.05
+    assert assembled("--nomap").sim.core.range_step == 0.0
+    assert assembled("--nomap --compat amrisim").sim.core.range_step == 0.02
+    assert (
+        assembled("--nomap --compat amrisim --resolution 50").sim.core.range_step
+        == 0.05
+    )

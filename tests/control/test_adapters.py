@@ -34,6 +34,7 @@ from botyard.protocols.ros_messages.types import Types, types
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.sim.commands import Commands
+from botyard.sim.history import History
 from botyard.sim.recordings import Recording
 from botyard.sim.simulation import Robot, Simulation
 from tests.protocols.lines import Client, named
@@ -297,7 +298,7 @@ def test_ambf(asked: set[str]) -> None:
 
 
 def test_python() -> None:
-    rooms = {c.__name__: c for c in (Simulation, Robot, Commands, Recording)}
+    rooms = {c.__name__: c for c in (Simulation, Robot, Commands, Recording, History)}
     for operation, method in python.PYTHON.items():
         room, _, name = method.partition(".")
         assert callable(getattr(rooms[room], name)), operation

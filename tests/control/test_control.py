@@ -295,7 +295,7 @@ def test_one_client_does_not_let_go_of_what_another_one_holds(control: Control) 
     def held() -> list[int]:
         sim.step()
         return [
-            int(sim.snapshot.state.held[sim.engine.rows[name]])
+            int(sim.snapshot.state.held[sim.core.engine.rows[name]])
             for name in ("ann", "crate")
         ]
 
@@ -332,7 +332,7 @@ def test_nobody_holds_a_body_because_one_of_its_name_was_held(control: Control) 
     control.sim.add_robot("p3dx", "ann")
     control.do(other, Hold(names=("ann",), on=True))
     control.do(other, Hold(names=("ann",), on=False))
-    assert control.sim.holders("ann") == ()
+    assert control.sim.core.holders("ann") == ()
     control.do(one, Hold(names=("ann",), on=True))
     control.sim.remove_robot("ann")
     client_left(control, "one")
@@ -469,7 +469,7 @@ class Grounds:
         for name in names:
             self.sim.remove_box(
                 name
-            ) if name in self.sim.box_names else self.sim.remove_robot(name)
+            ) if name in self.sim.core.box_names else self.sim.remove_robot(name)
 
     def work(self, portions: Any) -> Future[Any]:
         done = promise()

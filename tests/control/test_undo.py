@@ -254,10 +254,10 @@ def test_a_robot_that_has_driven_is_put_back() -> None:
 def test_a_robot_comes_back_with_what_it_had_and_steps_before_still_hold() -> None:
     async def test(desk: RequestHandler) -> None:
         sim = desk.sim
-        from botyard.sim.simulation import employ
+        from botyard.sim.programs import employ
 
         employ(sim.robots["bob"], Program(name="wander"))
-        sim.unserve(["bob"])
+        sim.core.unserve(["bob"])
         sim.robots["ann"].ghost()
         await desk.do(placing("ann"))
         old = sim.robots["ann"]
@@ -270,8 +270,8 @@ def test_a_robot_comes_back_with_what_it_had_and_steps_before_still_hold() -> No
             and sim.robots["ann"].is_ghost
         )
         assert (
-            sim.programs["bob"].name == "wander"
-            and not sim.is_served("bob")
+            sim.core.programs.by_robot["bob"].name == "wander"
+            and not sim.core.is_served("bob")
             and "bob" not in desk.parts.robot_servers.servers
         )
         assert desk.there()["ann"][:2] == (9.0, 2.0)
@@ -451,7 +451,7 @@ def test_no_more_is_kept_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_undo_is_in_the_journal_as_what_it_did() -> None:
     sim, twin, told = world(), world(), list[Entry]()
-    sim.journal(told.append)
+    sim.core.journal.listen(told.append)
 
     async def test(desk: RequestHandler) -> None:
         await desk.do(Remove(names=("ann", "Box:1", "Box:2")))

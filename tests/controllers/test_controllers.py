@@ -25,6 +25,7 @@ from botyard.errors import CommandLineError, WorldError
 from botyard.geometry import Pose
 from botyard.model.mapbuilder import MapBuilder, hall
 from botyard.model.world import Program, thing
+from botyard.sim.places import Places
 from botyard.sim.simulation import Robot, Simulation
 
 
@@ -173,9 +174,9 @@ def test_a_walker_in_a_world_without_end_looks_no_farther_than_it_sees(
 ) -> None:
     looked: list[float] = []
     robot = alone(thing(), (0, 0, 0))
-    is_free_for = Simulation.is_free_for
+    is_free_for = Places.is_free_for
 
-    def watched(self: Simulation, of: Robot) -> Callable[[Pose], bool]:
+    def watched(self: Places, of: Robot) -> Callable[[Pose], bool]:
         is_free = is_free_for(self, of)
 
         def look(pose: Pose) -> bool:
@@ -184,7 +185,7 @@ def test_a_walker_in_a_world_without_end_looks_no_farther_than_it_sees(
 
         return look
 
-    monkeypatch.setattr(Simulation, "is_free_for", watched)
+    monkeypatch.setattr(Places, "is_free_for", watched)
     employ(
         robot,
         Program(
@@ -241,10 +242,10 @@ def test_another_program_replaces_the_first_and_both_go_with_the_robot() -> None
     sim = robot.simulation
     employ(robot, Program(name="waypoints", options={"points": [(9, 0)]}))
     employ(robot, Program(name="wander"))
-    assert sim.programs == {"one": Program(name="wander")}
-    assert len(sim._programs.acts) == 1
+    assert sim.core.programs.by_robot == {"one": Program(name="wander")}
+    assert len(sim.core.programs.acts) == 1
     sim.remove_robot("one")
-    assert not sim.programs and not sim._programs.acts
+    assert not sim.core.programs.by_robot and not sim.core.programs.acts
     sim.step()
 
 
@@ -328,7 +329,7 @@ def test_a_program_that_is_dismissed_reads_no_sensors(end: str) -> None:
     state = sim.save_state()
     employ(robot, Program(name="wander"))
     sim.step(2)
-    assert sim._devices.subscriptions
+    assert sim.core.devices.subscriptions
     if end == "another":
         employ(robot, Program(name="walk"))
     elif end == "restore":
@@ -336,7 +337,7 @@ def test_a_program_that_is_dismissed_reads_no_sensors(end: str) -> None:
     else:
         sim.remove_robot("r")
 
-    assert not sim._devices.subscriptions
+    assert not sim.core.devices.subscriptions
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,11 @@ def test_a_class_a_function_and_a_name_drive_robots() -> None:
     assert one.velocity.vx == pytest.approx(0.1)
     one.set_controller(None)
     sim.step()
-    assert len(calls) == 50 and set(sim.programs) == {"two", "three", "four"}
+    assert len(calls) == 50 and set(sim.core.programs.by_robot) == {
+        "two",
+        "three",
+        "four",
+    }
 
 
 def test_options_go_with_the_controller_of_a_new_robot() -> None:
@@ -121,7 +125,9 @@ def test_options_go_with_the_controller_of_a_new_robot() -> None:
         controller_options={"speed": 0.25},
     )
     sim.step(2)
-    assert [dict(program.options) for program in sim.programs.values()] == [
+    assert [
+        dict(program.options) for program in sim.core.programs.by_robot.values()
+    ] == [
         {"by": 3},
         {"speed": 0.25},
         {"speed": 0.25},
@@ -232,7 +238,7 @@ def test_a_crash_stops_its_robot_and_nobody_else(
     )
     assert "test_own.py" in record.getMessage() and "in crash" in record.getMessage()
     assert one.velocity.vx == 0.0 and two.velocity.vx == pytest.approx(0.4)
-    assert set(sim.programs) == {"two"}
+    assert set(sim.core.programs.by_robot) == {"two"}
 
 
 def test_worlds_with_a_class_that_has_a_state_are_cloned_and_others_name_it() -> None:
@@ -263,7 +269,7 @@ def test_functions_of_one_name_are_told_apart() -> None:
     ]
     sim.step(20)
     assert [robot.velocity.vx for robot in robots] == pytest.approx([0.1, 0.3])
-    assert len({program.name for program in sim.programs.values()}) == 2
+    assert len({program.name for program in sim.core.programs.by_robot.values()}) == 2
 
 
 SCENARIO = """
@@ -445,7 +451,7 @@ def test_what_cannot_drive_is_said_at_once(
     robot = sim.add_robot("p3dx")
     with pytest.raises(BotyardError, match=words):
         robot.set_controller(controller, **options)
-    assert not sim.programs
+    assert not sim.core.programs.by_robot
 
 
 class Reader:
@@ -497,16 +503,20 @@ def test_a_controller_that_cannot_begin_anew_leaves_no_half_reset(
     two.set_controller(Counted)
     sim.step(5)
     entries: list[Entry] = []
-    sim.journal(entries.append)
-    told = sim.feed.last(Subject.TIME)
+    sim.core.journal.listen(entries.append)
+    told = sim.core.feed.last(Subject.TIME)
     sim.reset()
-    assert sim.tick == 0 and sim.episode == 1 and sim.feed.last(Subject.TIME) > told
+    assert (
+        sim.tick == 0 and sim.episode == 1 and sim.core.feed.last(Subject.TIME) > told
+    )
     kinds = [type(entry.change) for entry in entries]
     assert kinds[0] is Reset, (
         "what a controller does when it begins is of the new episode"
     )
     assert (
-        set(sim.programs) == {"two"} and counts[0].count == 5 and counts[1].count == 0
+        set(sim.core.programs.by_robot) == {"two"}
+        and counts[0].count == 5
+        and counts[1].count == 0
     )
     (record,) = [r for r in caplog.records if r.name == "botyard.controllers"]
     said = record.getMessage()
@@ -522,7 +532,7 @@ def test_a_controller_that_cannot_begin_anew_leaves_no_half_reset(
     )
     sim.reset()
     sim.step(10)
-    assert list(sim.programs) == ["one", "two"] and one.truth.x > 0.01, (
+    assert list(sim.core.programs.by_robot) == ["one", "two"] and one.truth.x > 0.01, (
         "the next reset begins it anew"
     )
 
@@ -532,11 +542,11 @@ def test_what_controllers_do_when_they_begin_is_repeated(reader: type[Reader]) -
     sim.add_robot("p3dx", "one", pose=(0, 0, 0), lasers=["lms200"])
     twin = sim.clone()
     entries: list[Entry] = []
-    sim.journal(entries.append)
+    sim.core.journal.listen(entries.append)
     sim.robots["one"].set_controller(reader)
     sim.step(5)
     sim.reset()
-    sim.end_program("one")
+    sim.core.programs.end("one")
     assert len(list(resimulate(twin, entries, 0))) == 5
     sim.step(3)
     twin.step(3)
@@ -621,13 +631,13 @@ def test_a_reset_begins_a_crashed_controller_anew_in_its_place(copied: bool) -> 
         )
 
     sim.step(5)
-    assert set(sim.programs) == {"two", "three"}
+    assert set(sim.core.programs.by_robot) == {"two", "three"}
     # the others are controllers without a state
     if copied:
         sim.robots["two"].set_controller(Counter)
         sim.robots["three"].set_controller(None)
         sim = sim.clone()
-        assert set(sim.programs) == {"two"}
+        assert set(sim.core.programs.by_robot) == {"two"}
 
     called.clear()
     sim.reset()
@@ -635,7 +645,7 @@ def test_a_reset_begins_a_crashed_controller_anew_in_its_place(copied: bool) -> 
     assert called == (
         ["one"] * 4 if copied else ["one", "two", "three"] * 4 + ["two", "three"]
     )
-    assert "one" not in sim.programs
+    assert "one" not in sim.core.programs.by_robot
     sim.robots["one"].set_controller(None)
     called.clear()
     sim.reset()

@@ -267,8 +267,10 @@ def test_nothing_acts_while_time_stands_still() -> None:
     spec = replace(spec, battery=replace(spec.battery, capacity_wh=10.0))
     robot = sim.add_robot(spec, "bob", pose=(0, 0, 0))
     assert robot.gripper is not None
-    sim.describe(Described(joints=(JointSpec(name="arm", parent="bob", child="hand"),)))
-    arm = sim.joints["bob"][0]
+    sim.core.describe(
+        Described(joints=(JointSpec(name="arm", parent="bob", child="hand"),))
+    )
+    arm = sim.core.descriptions.joints["bob"][0]
     robot.gripper.act(Action.CLOSE)
     robot.gripper.act(Action.LIFT_UP)
     arm.command(JointCommand.VELOCITY, 1.0)

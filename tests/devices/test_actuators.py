@@ -161,7 +161,7 @@ def test_commands_are_in_the_journal_with_who_gave_them() -> None:
     entries: list[Any] = []
     for one in (first, sim):
         one.add_robot(find_robot("p3dx").fitted(PAN), "ann", pose=(0, 0, 0))
-    sim.journal(entries.append)
+    sim.core.journal.listen(entries.append)
     digests = []
     for n in range(12):
         if n == 3:

@@ -180,7 +180,7 @@ def test_a_sensor_without_reader_costs_nothing(monkeypatch: pytest.MonkeyPatch) 
     sim = Simulation.load("office")
     robot = sim.add_robot("p3dx")
     calls = []
-    monkeypatch.setattr(sim._devices, "_cast", lambda *a: calls.append(a))
+    monkeypatch.setattr(sim.core.devices, "_cast", lambda *a: calls.append(a))
     sim.step(5)
     assert calls == []
     robot.laser.subscribe("me")
@@ -234,7 +234,7 @@ def test_devices_of_removed_robots_go_with_them() -> None:
     sim.step(2)
     assert list(sim.robots) == ["a", "c"]
     assert len(sim.robots["c"].laser.read().ranges) == 181
-    assert {k[0] for k in sim._devices._devices} == {"a", "c"}
+    assert {k[0] for k in sim.core.devices._devices} == {"a", "c"}
     sim.add_robot("amigo", "b")
     sim.step()
     assert sim.robots["b"].sonar is not None
@@ -295,7 +295,7 @@ def test_beams_that_clients_have_given_up_are_forgotten() -> None:
         assert len(laser.read().ranges) == 3000 + k
 
     assert (
-        sum(len(kind.sector) for _, kind in sim._devices._kinds.values())
+        sum(len(kind.sector) for _, kind in sim.core.devices._kinds.values())
         < MAX_UNUSED_BEAMS + 2 * 3040
     )
 

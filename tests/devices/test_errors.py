@@ -207,9 +207,9 @@ def test_models_of_ones_own_and_in_robot_files() -> None:
 def test_removed_robots_leave_no_models_behind() -> None:
     one = robot(NormalErrorsSpec(range_bias=1.0), WanderingOdometrySpec())
     sim = one.simulation
-    assert {"odometry_error", "wandering_odometry"} <= set(sim.engine.tables)
+    assert {"odometry_error", "wandering_odometry"} <= set(sim.core.engine.tables)
     sim.remove_robot("r")
-    assert not {"odometry_error", "wandering_odometry"} & set(sim.engine.tables)
+    assert not {"odometry_error", "wandering_odometry"} & set(sim.core.engine.tables)
     again = sim.add_robot(replace(one.spec, devices=()), "r", pose=(0, 0, 0))
     sim.step(3)
     assert again.laser.ranges.tolist() == robot().laser.ranges.tolist()

@@ -317,7 +317,7 @@ def test_a_robot_whose_device_cannot_be_had_is_not_added_and_leaves_nothing(
     spec = BadSpec(sensor="no such sensor") if "errors" in changes else BadSpec()
     with pytest.raises(ModelError, match=r"bad.* robot r\b"):
         sim.add_robot(find_robot("p3dx").fitted(spec), "r", pose=(0, 0, 0))
-    assert [*sim.robots] == ["other"] and "r" not in sim.engine.rows
+    assert [*sim.robots] == ["other"] and "r" not in sim.core.engine.rows
     assert sim.digest() == before
     sim.step()
     sim.add_robot("p3dx", "r", pose=(0, 0, 0))

@@ -226,7 +226,7 @@ def twin(
     robot: Robot, bearings: np.ndarray, reach: float, seen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Every ray against every wall and every edge of every body, one by one."""
-    engine = robot.simulation.engine
+    engine = robot.simulation.core.engine
     x, y, _ = robot.truth
     edges = [(*s, WALL) for s in robot.simulation.scene.segments.tolist()]
     for row, spec in enumerate(engine.specs):
@@ -266,7 +266,7 @@ def test_look_against_its_twin(seed: int) -> None:
     robot = eye(
         *boxes, walls=tuple(map(tuple, walls)), pose=tuple(rng.uniform(-4, 4, 3))
     )
-    engine = robot.simulation.engine
+    engine = robot.simulation.core.engine
     bearings = rng.uniform(-math.pi, math.pi, 30)
     seen = (rng.random(len(engine.specs)) < 0.8).astype(np.uint8)
     ranges, rows = np.zeros(30), np.zeros(30, np.int64)

@@ -493,7 +493,7 @@ def test_a_sensor_that_remembers(known: None) -> None:
     assert check_device(METER) == []
     sim = Simulation()
     plain = sim.add_robot("p3dx", "plain")
-    assert "way" not in sim.engine.tables
+    assert "way" not in sim.core.engine.tables
     robot = sim.add_robot(find_robot("p3dx").fitted(MeterSpec()), "r", pose=(3, 0, 0))
     robot.command(v=0.5)
     sim.step(40)
@@ -503,7 +503,7 @@ def test_a_sensor_that_remembers(known: None) -> None:
     assert robot.devices["way_meter"].read() == way, "time stands still"
     state, digest = sim.save_state(), sim.digest()
     sim.remove_robot("r")
-    assert "way" not in sim.engine.tables, "it goes with the last of its kind"
+    assert "way" not in sim.core.engine.tables, "it goes with the last of its kind"
     assert [*plain.devices] == USUAL
     sim.restore(state)
     assert (sim.digest(), sim.robots["r"].devices["way_meter"].read()) == (digest, way)
@@ -937,7 +937,7 @@ def test_parameters_of_what_acts_reach_its_columns_and_commands_are_in_the_journ
     sim = Simulation(seed=1)
     entries: list[Any] = []
     first = sim.clone()
-    sim.journal(entries.append)
+    sim.core.journal.listen(entries.append)
     robot = sim.add_robot(
         parse_robot(
             'extends = "p3dx"\n'

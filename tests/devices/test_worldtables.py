@@ -21,7 +21,7 @@ from botyard.engine.tables import Column, Row
 from botyard.errors import StateError
 from botyard.model.objects import Described
 from botyard.model.robot import RobotSpec
-from botyard.sim import population, restoring, simulation
+from botyard.sim import core, restoring, simulation
 from botyard.sim.simulation import Robot, Simulation
 from botyard.sim.statehead import Roster, head_of
 
@@ -62,15 +62,15 @@ def _tyres(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = (*worldtables.WORLD_TABLES, Tyres)
     for module in (worldtables, simulation, restoring):
         monkeypatch.setattr(module, "WORLD_TABLES", tables)
-    put_in = population.Population._insert_robots
+    put_in = core.Core.insert_robots
 
-    def with_tyres(self: Simulation, *args: object) -> list[Robot]:
+    def with_tyres(self: core.Core, *args: object) -> list[Robot]:
         robots = put_in(self, *args)  # type: ignore[arg-type]
         for robot in robots:
             Row(self.engine.table(Tyres), self.engine.rows[robot.name], robot.name)
         return robots
 
-    monkeypatch.setattr(population.Population, "_insert_robots", with_tyres)
+    monkeypatch.setattr(core.Core, "insert_robots", with_tyres)
 
 
 def driven() -> Simulation:
@@ -85,28 +85,28 @@ def driven() -> Simulation:
 def test_a_new_kind_of_columns_is_a_part_of_the_state() -> None:
     sim = driven()
     worn, state, digest = (
-        sim.engine.table(Tyres).wear.copy(),
+        sim.core.engine.table(Tyres).wear.copy(),
         sim.save_state(),
         sim.digest(),
     )
     assert worn.min() > 0.1
     sim.step(10)
     goal = sim.digest()
-    assert sim.engine.table(Tyres).wear.min() > worn.min()
+    assert sim.core.engine.table(Tyres).wear.min() > worn.min()
     for other in (Simulation(), sim, pickle.loads(pickle.dumps(sim)), sim.clone()):
         other.restore(state)
-        table = other.engine.table(Tyres)
+        table = other.core.engine.table(Tyres)
         assert (table.wear == worn).all() and (table.double == 2.0 * worn[:, 0]).all()
         assert other.digest() == digest
         other.step(10)
         assert other.digest() == goal
 
     sim.restore(state)
-    sim.engine.table(Tyres).wear[1, 0] += 1e-12
+    sim.core.engine.table(Tyres).wear[1, 0] += 1e-12
     assert sim.digest() != digest, "each of its numbers counts"
     sim.remove_robot("a")
     sim.restore(state)
-    assert (sim.engine.table(Tyres).wear == worn).all(), (
+    assert (sim.core.engine.table(Tyres).wear == worn).all(), (
         "rows are in the order of the state"
     )
 
@@ -119,13 +119,14 @@ def test_a_state_whose_rows_are_not_those_of_its_robots_is_refused(
     keys: list[str],
 ) -> None:
     sim = driven()
-    head = head_of(sim, sim._known, [])
+    head = head_of(sim.core, sim.core.states.known, [])
     roster = msgspec.msgpack.decode(head.roster, type=Roster)
     roster.keys["tyres"] = keys
     head.roster = msgspec.Raw(msgspec.msgpack.encode(roster))
-    wear = sim.engine.table(Tyres).wear
+    wear = sim.core.engine.table(Tyres).wear
     columns = [
-        np.resize(c, (len(keys), 2)) if c is wear else c for c in columns_of(sim.engine)
+        np.resize(c, (len(keys), 2)) if c is wear else c
+        for c in columns_of(sim.core.engine)
     ]
     digest = sim.digest()
     with pytest.raises(
@@ -139,7 +140,7 @@ def test_a_state_whose_rows_are_not_those_of_its_robots_is_refused(
 @pytest.mark.usefixtures("_tyres")
 def test_a_number_out_of_its_range_is_refused() -> None:
     sim = driven()
-    sim.engine.table(Tyres).wear[0, 0] = -1.0
+    sim.core.engine.table(Tyres).wear[0, 0] = -1.0
     with pytest.raises(
         StateError, match=r"state: tyres\.wear: expected 0 … 1e\+06, found -1\.0"
     ):

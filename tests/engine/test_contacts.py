@@ -74,7 +74,7 @@ def changing(sim: Simulation) -> list[np.ndarray]:
     """All columns that a step changes of bodies with mass; the table of contacts as far
     as it is filled.
     """
-    engine = sim.engine
+    engine = sim.core.engine
     assert engine.dynamics is not None
     table = engine.dynamics.table
     n = int(table.size[0])
@@ -97,12 +97,18 @@ def same(a: Simulation, b: Simulation) -> bool:
 
 def go_on(sim: Simulation, fresh: Simulation) -> None:
     """Copy the columns of one world to another one with the same bodies."""
-    for mine, theirs in zip(fresh.engine.state, sim.engine.state, strict=True):
+    for mine, theirs in zip(
+        fresh.core.engine.state, sim.core.engine.state, strict=True
+    ):
         mine[:] = theirs
-    assert sim.engine.dynamics is not None and fresh.engine.dynamics is not None
-    fresh.engine.dynamics.load(sim.engine.dynamics.state, sim.engine.dynamics.table)
-    fresh.engine.clock.tick = sim.engine.clock.tick
-    fresh.engine._advance(0)
+    assert (
+        sim.core.engine.dynamics is not None and fresh.core.engine.dynamics is not None
+    )
+    fresh.core.engine.dynamics.load(
+        sim.core.engine.dynamics.state, sim.core.engine.dynamics.table
+    )
+    fresh.core.engine.clock.tick = sim.core.engine.clock.tick
+    fresh.core.engine._advance(0)
 
 
 # -- state is columns
@@ -111,8 +117,8 @@ def go_on(sim: Simulation, fresh: Simulation) -> None:
 def test_eight_touching_boxes_go_on_bit_for_bit_from_their_columns() -> None:
     whole = heap()
     whole.step()  # its commands are done
-    assert whole.engine.dynamics is not None
-    assert whole.engine.dynamics.table.size[0] > 8, "they touch"
+    assert whole.core.engine.dynamics is not None
+    assert whole.core.engine.dynamics.table.size[0] > 8, "they touch"
     for tick in range(60):
         if tick % 7 == 0:
             other = heap()
@@ -133,8 +139,8 @@ def test_without_the_impulses_it_goes_on_otherwise() -> None:
     other.step()
     whole.step(30)
     go_on(whole, other)
-    assert other.engine.dynamics is not None
-    other.engine.dynamics.table.size[0] = 0
+    assert other.core.engine.dynamics is not None
+    other.core.engine.dynamics.table.size[0] = 0
     whole.step()
     other.step()
     assert not same(whole, other)
@@ -217,7 +223,7 @@ def test_the_order_of_creation_does_not_matter(
     other.step(ticks)
     for name, row in one.snapshot.rows.items():
         at = other.snapshot.rows[name]
-        for a, b in zip(one.engine.state, other.engine.state, strict=True):
+        for a, b in zip(one.core.engine.state, other.core.engine.state, strict=True):
             assert a[row].tobytes() == b[at].tobytes(), name
 
 
@@ -248,10 +254,10 @@ def test_tables_grow_with_what_there_is() -> None:
     segments = np.array([[0.02 * k - 1, -2.0, 0.02 * k - 1, 5.0] for k in range(200)])
     sim = Simulation(Scene(boxes=tuple(boxes), segments=segments), step=0.01)
     sim.step(2)
-    assert sim.engine.dynamics is not None
-    assert int(sim.engine.dynamics.table.size[0]) > 500
-    key = sim.engine.dynamics.table.key[
-        : int(sim.engine.dynamics.table.size[0])
+    assert sim.core.engine.dynamics is not None
+    assert int(sim.core.engine.dynamics.table.size[0]) > 500
+    key = sim.core.engine.dynamics.table.key[
+        : int(sim.core.engine.dynamics.table.size[0])
     ].tolist()
     ordered = sorted(key, key=lambda k: (k[2] >> 63, k))
     assert key == ordered and len({tuple(k) for k in key}) == len(key), (
@@ -275,21 +281,23 @@ def test_what_is_at_rest_sleeps_until_something_touches_it() -> None:
     boxes = [box(f"b{k}", 0.4 * k, 0.0, floor_friction=0.4) for k in range(3)]
     sim = Simulation(Scene(boxes=tuple(boxes)), step=0.02)
     sim.step(20)
-    assert sim.engine.dynamics is not None
-    assert sim.engine.dynamics.state.resting.all()
+    assert sim.core.engine.dynamics is not None
+    assert sim.core.engine.dynamics.state.resting.all()
     rest = sim.snapshot.state.pose.copy()
     sim.step(50)
     assert (sim.snapshot.state.pose == rest).all()
     robot = sim.add_robot("p3dx", "r", pose=(-1.5, 0, 0))
     sim.step(5)
-    assert sim.engine.dynamics.state.resting[:3].all(), "somebody far away wakes nobody"
+    assert sim.core.engine.dynamics.state.resting[:3].all(), (
+        "somebody far away wakes nobody"
+    )
     robot.command(v=0.5)
     sim.step(400)
     moved = sim.snapshot.state.pose[:3, 0] - rest[:, 0]
     assert (moved > 0.1).all(), "the last of the row, too"
     robot.command(v=-0.5)
     sim.step(50)
-    assert sim.engine.dynamics.state.resting[:3].all()
+    assert sim.core.engine.dynamics.state.resting[:3].all()
     sim.push("b1", 0.0, 20.0)
     sim.step(20)
     assert sim.snapshot.state.pose[1, 1] > 0.05
@@ -474,14 +482,14 @@ def test_walls_around_a_place_count_once() -> None:
     sim.replace_scene(Scene(segments=sim.scene.segments, boxes=boxes))
     sim.throw("b", 0.01)
     sim.step()
-    assert sim.engine.dynamics is not None
-    work = sim.engine.dynamics._work
+    assert sim.core.engine.dynamics is not None
+    work = sim.core.engine.dynamics._work
     near = {
         tuple(round(v, 9) for v in wall) for wall in work.wall.tolist() if any(wall)
     }
     flags = work.flags[:2, -2:]
     assert (flags[:, 1] - flags[:, 0]).sum() == 1 and near == {(0.0, 0.0, 10.0, 0.0)}
-    grid = sim.engine.grid
+    grid = sim.core.engine.grid
     assert len(grid.seg) > 3, "or each wall has one entry alone"
 
 
@@ -548,9 +556,9 @@ def both(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Poses after a time by our contacts and by Chipmunk's."""
     ours, theirs = make(), make()
-    ChipmunkDynamics.take_over(theirs.engine)
+    ChipmunkDynamics.take_over(theirs.core.engine)
     for sim in (ours, theirs):
-        sim.step(round(seconds / sim.engine.clock.dt))
+        sim.step(round(seconds / sim.core.engine.clock.dt))
     return ours.snapshot.state.pose.copy(), theirs.snapshot.state.pose.copy()
 
 

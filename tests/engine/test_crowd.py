@@ -40,21 +40,21 @@ def world(n: int) -> Simulation:
 def test_a_place_takes_so_many_and_no_more() -> None:
     sim = world(8)
     for i in range(1, MAX_PER_PLACE):
-        sim.crowd.enter(f"r{i}", 0.1, 0.0)  # r0 stands there
+        sim.core.crowd.enter(f"r{i}", 0.1, 0.0)  # r0 stands there
     with pytest.raises(
         CommandError, match=f"{MAX_PER_PLACE} other bodies are already on that place"
     ):
-        sim.crowd.enter("r7", 0.0, 0.0)
+        sim.core.crowd.enter("r7", 0.0, 0.0)
 
-    sim.crowd.enter("r7", PLACE_RADIUS + 0.15, 0.0)
-    sim.crowd.enter("r1", 0.05, 0.0)
-    sim.crowd.enter("r2", 50.0, 0.0)  # who goes makes room
-    sim.crowd.enter("r6", 0.0, 0.0)
-    assert sim.crowd.place("r2") == (50.0, 0.0)
+    sim.core.crowd.enter("r7", PLACE_RADIUS + 0.15, 0.0)
+    sim.core.crowd.enter("r1", 0.05, 0.0)
+    sim.core.crowd.enter("r2", 50.0, 0.0)  # who goes makes room
+    sim.core.crowd.enter("r6", 0.0, 0.0)
+    assert sim.core.crowd.place("r2") == (50.0, 0.0)
     with pytest.raises(KeyError):
-        sim.crowd.enter("nobody", 0.0, 0.0)
+        sim.core.crowd.enter("nobody", 0.0, 0.0)
     sim.step()
-    assert sim.crowd.place("r2") == (6.0, 0.0), (
+    assert sim.core.crowd.place("r2") == (6.0, 0.0), (
         "it looks at the state; nobody was put there in the end"
     )
 
@@ -84,19 +84,19 @@ def test_who_may_enter_a_place_is_as_counting_all_distances_says(
             with pytest.raises(
                 CommandError, match=f": {others} other bodies are already on that place"
             ):
-                sim.crowd.enter(name, *to)
+                sim.core.crowd.enter(name, *to)
         else:
-            sim.crowd.enter(name, *to)
+            sim.core.crowd.enter(name, *to)
             places[name] = to
 
-        assert sim.crowd.place(name) == places[name]
+        assert sim.core.crowd.place(name) == places[name]
 
 
 @pytest.mark.parametrize("to", [(math.nan, 0.0), (0.0, math.inf)])
 def test_a_place_that_is_none_is_left_to_the_command(to: tuple[float, float]) -> None:
     sim = world(1)
-    sim.crowd.enter("r0", *to)
-    assert sim.crowd.place("r0") == (0.0, 0.0)
+    sim.core.crowd.enter("r0", *to)
+    assert sim.core.crowd.place("r0") == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("way", ["pose", "axes"])
@@ -149,11 +149,11 @@ def test_a_restored_world_is_looked_at_anew() -> None:
     sim.put("r1", (7.0, 0.0, 0.0))
     sim.settle()
     there = sim.save_state()
-    assert sim.crowd.place("r1") == (7.0, 0.0)
+    assert sim.core.crowd.place("r1") == (7.0, 0.0)
     sim.restore(state)  # of the same tick
-    assert sim.crowd.place("r1") == (3.0, 0.0)
+    assert sim.core.crowd.place("r1") == (3.0, 0.0)
     sim.restore(there)
-    assert sim.crowd.place("r1") == (7.0, 0.0)
+    assert sim.core.crowd.place("r1") == (7.0, 0.0)
 
 
 def test_who_may_be_added_where() -> None:

@@ -93,7 +93,7 @@ def test_one_and_two_threads_give_the_same_bits(
     for threads in (1, 2):
         sim, names = build(FORWARD, threads=threads)
         results.append(digest(sim, names, 20))
-        assert sim._devices._parallel == (threads > 1), "several threads were used"
+        assert sim.core.devices._parallel == (threads > 1), "several threads were used"
 
     assert results[0] == results[1]
 

@@ -27,6 +27,7 @@ from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import world_of
 
 pytestmark = pytest.mark.slow_without_jit
 WALL = np.array([[4.0, -3.0, 4.0, 3.0]])
@@ -314,7 +315,7 @@ def test_a_robot_pushes_a_box_until_it_is_at_the_wall(step: float) -> None:
 def test_a_box_without_mass_stops_a_robot_as_before() -> None:
     plain = replace(box("b", 1.5), dynamics=None)
     sim = world(plain, step=0.1)
-    assert sim.engine.dynamics is None
+    assert sim.core.engine.dynamics is None
     robot = sim.add_robot("p3dx", "r", pose=(0, 0, 0))
     robot.command(v=0.5)
     sim.step(50)
@@ -341,7 +342,7 @@ def test_what_robots_do_far_from_masses_does_not_depend_on_them() -> None:
 
 def test_sensors_see_it_and_robots_are_not_placed_in_it() -> None:
     sim = world(box("b", 2.0), step=0.1)
-    assert sim.free_place(_p3dx(), Pose(2.0)) != Pose(2.0)
+    assert sim.core.places.one_near(_p3dx(), Pose(2.0)) != Pose(2.0)
     robot = sim.add_robot("p3dx", "r", pose=(0, 0, 0))
     robot.laser.read()
     sim.step()
@@ -444,7 +445,7 @@ def test_each_command_of_motion_takes_a_pushed_robot_to_its_motors(
     assert velocity(sim, "r")[1] == pytest.approx(0.5, rel=1e-6), (
         "wheels that roll freely do not hold it"
     )
-    sim.submit("r", command)
+    sim.core.submit("r", command)
     sim.step(100)
     vx, vy, w = velocity(sim, "r")
     assert abs(vy) < 0.2, "its wheels do not slide on sideways"
@@ -480,13 +481,13 @@ def test_mass_comes_and_goes_while_it_runs(tmp_path: object) -> None:
     assert robot.stalled
     sim.set_dynamics("b", DynamicsSpec(mass=2.0))
     assert sim.dynamics("b") == DynamicsSpec(mass=2.0)
-    assert sim.world().scene.boxes[0].dynamics == DynamicsSpec(mass=2.0)
+    assert world_of(sim).scene.boxes[0].dynamics == DynamicsSpec(mass=2.0)
     sim.step(40)
     assert not robot.stalled
     moved = pose(sim, "b").x
     assert moved > 1.2
     sim.set_dynamics("b", None)
-    assert sim.engine.dynamics is None
+    assert sim.core.engine.dynamics is None
     sim.step(40)
     assert pose(sim, "b").x == pytest.approx(moved, abs=0.02)
     sim.set_dynamics("r", DynamicsSpec(mass=9.0))

@@ -255,7 +255,7 @@ def test_a_squeeze_goes_as_in_chipmunk_until_the_robots_stall(seed: int) -> None
         return sim, robots
 
     (ours, robots), (theirs, _) = make(), make()
-    ChipmunkDynamics.take_over(theirs.engine)
+    ChipmunkDynamics.take_over(theirs.core.engine)
     way, there, stood = 0.0, (0.0, 0.0), False
     for _ in range(100):
         ours.step()

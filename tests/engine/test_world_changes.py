@@ -69,7 +69,7 @@ def test_a_box_whose_name_a_robot_has_gets_another() -> None:
         walled(3.0, BoxObject(name="Box:1", pose=Pose(0, -5, 0), length=1, width=1))
     )
     assert set(sim.snapshot.rows) == {"Box:1", "Box:1_002"}
-    assert sim.box_names == ("Box:1_002",)
+    assert sim.core.box_names == ("Box:1_002",)
 
 
 def test_replacing_gives_the_same_world_as_starting_with_it() -> None:
@@ -234,7 +234,7 @@ def test_what_is_carried_is_where_its_carrier_says() -> None:
     assert robot.gripper is not None
     robot.gripper.act(2)
     sim.step(12)
-    engine = sim.engine
+    engine = sim.core.engine
     row, carrier = engine.rows["b"], engine.rows["r"]
     assert engine.state.carrier[row] == carrier
     for _ in range(3):
@@ -296,11 +296,11 @@ def test_a_body_is_held_until_each_that_holds_it_has_let_go() -> None:
 
     robot.command.hold()
     sim.hold("r", source="page")
-    assert sim.holders("r") == ("api", "page")
+    assert sim.core.holders("r") == ("api", "page")
     sim.hold("r", source="page")  # twice is once
     assert is_held()
     sim.hold("r", False, source="page")
-    assert sim.holders("r") == ("api",)
+    assert sim.core.holders("r") == ("api",)
     assert is_held(), "the other holds it still"
     sim.hold("r", False, source="nobody")  # holds nothing
     assert is_held()
@@ -313,9 +313,9 @@ def test_a_body_is_held_until_each_that_holds_it_has_let_go() -> None:
     assert is_held()
     robot.command.hold(False)
     assert not is_held()
-    assert sim.holders("r") == ()
+    assert sim.core.holders("r") == ()
     with pytest.raises(KeyError, match='no robot or box is named "nobody"'):
-        sim.holders("nobody")
+        sim.core.holders("nobody")
 
 
 def test_who_holds_it_is_state() -> None:
@@ -327,7 +327,7 @@ def test_who_holds_it_is_state() -> None:
     )
     sim, again = (Simulation(scene, odometry_error="none") for _ in range(2))
     entries: list[Entry] = []
-    sim.journal(entries.append)
+    sim.core.journal.listen(entries.append)
     sim.add_robot("p3dx", "r", pose=Pose())
     for name in ("r", "b"):
         sim.hold(name)
@@ -341,18 +341,21 @@ def test_who_holds_it_is_state() -> None:
     assert list(resimulate(again, entries, sim.tick))
     assert again.digest() == digest
     assert (
-        sim.holders("r") == again.holders("r") == sim.clone().holders("b") == ("page",)
+        sim.core.holders("r")
+        == again.core.holders("r")
+        == sim.clone().core.holders("b")
+        == ("page",)
     )
     sim.restore(state)
-    assert sim.holders("r") == sim.holders("b") == ("api", "page")
+    assert sim.core.holders("r") == sim.core.holders("b") == ("api", "page")
     sim.remove_robot("r")
     sim.remove_box("b")
     sim.add_robot("p3dx", "r")
     sim.add_robot("p3dx", "b", pose=Pose(9.0, 9.0, 0.0))
-    assert sim.holders("r") == sim.holders("b") == ()
+    assert sim.core.holders("r") == sim.core.holders("b") == ()
     again.replace_scene(scene)
-    assert again.holders("b") == ()
-    assert again.holders("r") == ("page",)
+    assert again.core.holders("b") == ()
+    assert again.core.holders("r") == ("page",)
 
 
 def test_each_box_that_is_removed_leaves_the_others() -> None:
@@ -371,13 +374,15 @@ def test_each_box_that_is_removed_leaves_the_others() -> None:
         boxes = [box for box in boxes if box.name != gone]
         assert sim.scene.boxes == tuple(boxes)
         assert (
-            sim.box_names == tuple(box.name for box in boxes) == tuple(sim.engine.rows)
+            sim.core.box_names
+            == tuple(box.name for box in boxes)
+            == tuple(sim.core.engine.rows)
         )
         for box in boxes:
-            row = sim.engine.rows[box.name]
-            assert sim.engine.state.pose[row, 0] == box.pose.x
+            row = sim.core.engine.rows[box.name]
+            assert sim.core.engine.state.pose[row, 0] == box.pose.x
             assert max(
-                x for part in sim.engine.outline(row) for x, _ in part
+                x for part in sim.core.engine.outline(row) for x, _ in part
             ) == pytest.approx(box.length / 2)
 
 
@@ -396,7 +401,7 @@ def test_what_touches_something_is_told_of_each_body() -> None:
     sim.robots["ghost"].ghost()
     sim.settle()
     rows = np.array([4, 3, 2, 1, 0])
-    assert sim.engine.touching(rows).tolist() == [False, False, True, True, True]
+    assert sim.core.engine.touching(rows).tolist() == [False, False, True, True, True]
 
 
 @pytest.mark.parametrize("again", [None, DynamicsSpec(mass=5.0)])
@@ -535,8 +540,11 @@ def test_what_rests_is_woken_by_another_map() -> None:
     sim.add_robot("small-box", "thing", pose=(1.0, 0.0, 0.0))
     sim.set_dynamics("thing", DynamicsSpec(mass=2.0))
     sim.step(3)
-    assert sim.engine.dynamics is not None and sim.engine.dynamics.state.resting.any()
-    edge = max(x for part in sim.engine.outline(0) for x, _ in part)
+    assert (
+        sim.core.engine.dynamics is not None
+        and sim.core.engine.dynamics.state.resting.any()
+    )
+    edge = max(x for part in sim.core.engine.outline(0) for x, _ in part)
     sim.replace_scene(
         Scene(segments=np.array([[1.0 + 0.8 * edge, -2.0, 1.0 + 0.8 * edge, 2.0]]))
     )
@@ -550,7 +558,7 @@ def test_bodies_that_go_leave_the_shapes_of_the_others(gone: list[int]) -> None:
     for model in ("p3dx", "small-box", "seekur", "p3dx-equipped", "amigo", "box"):
         sim.add_robot(model)
     sim.step()
-    bodies, n = sim.engine.bodies, 6
+    bodies, n = sim.core.engine.bodies, 6
     dropped, kept = (
         drop_bodies(bodies, np.array(gone)),
         keep_bodies(bodies, np.delete(np.arange(n), gone)),

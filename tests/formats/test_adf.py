@@ -383,8 +383,8 @@ def test_what_a_joint_moves_carries_no_sensors() -> None:
         'x.yaml: S: parent: botyard cannot mount objects on "b", which a joint moves: it is left out'
     ]
     sim = Simulation(Scene(boxes=d.bodies))
-    sim.describe(d)
-    assert list(sim.joints) == ["a"]
+    sim.core.describe(d)
+    assert list(sim.core.descriptions.joints) == ["a"]
 
 
 def test_an_endless_plane_is_left_out() -> None:

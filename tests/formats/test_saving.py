@@ -32,6 +32,7 @@ from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
 from botyard.processes.safefile import MARK
 from botyard.sim.simulation import Robot, Simulation
+from botyard.sim.worldfiles import world_of
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 
@@ -387,7 +388,7 @@ def test_all_that_a_running_simulation_has_of_it(tmp_path: Path) -> None:
         "bin": False,
     }
     assert yaml.safe_load((tmp_path / "t.yaml").read_text())["map"] == "office"
-    assert differences(sim.world(), again) == []
+    assert differences(world_of(sim), again) == []
 
 
 def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:
@@ -486,7 +487,7 @@ def test_an_unrelated_map_of_the_same_name_is_kept(tmp_path: Path) -> None:
     assert "1 1 2 2" in (tmp_path / "third.map").read_text(), (
         "a map that was converted is no map of this scenario"
     )
-    assert differences(sim.world(), load_world(tmp_path / "third.yaml")) == []
+    assert differences(world_of(sim), load_world(tmp_path / "third.yaml")) == []
 
 
 def test_a_scenario_of_the_user_is_kept(
@@ -528,10 +529,10 @@ def test_a_changed_or_absent_map_is_written(tmp_path: Path) -> None:
     sim = Simulation.load(path)
     path.write_text(MAP.replace("0 0 8000 0\n", "0 0 7000 0\n"))
     sim.save_scenario(tmp_path / "w.yaml")
-    assert differences(sim.world(), load_world(tmp_path / "w.yaml")) == []
+    assert differences(world_of(sim), load_world(tmp_path / "w.yaml")) == []
     path.unlink()
     sim.save_scenario(tmp_path / "v.yaml")
-    assert differences(sim.world(), load_world(tmp_path / "v.yaml")) == []
+    assert differences(world_of(sim), load_world(tmp_path / "v.yaml")) == []
 
 
 def test_maps_of_other_formats_and_resolutions_are_referred_to(tmp_path: Path) -> None:
@@ -594,4 +595,6 @@ def test_a_controller_that_nobody_else_can_import_is_left_out_and_said(
         ("c:", True),
     ]
     again = Simulation.load(tmp_path / "w.yaml", allow_code=True)
-    assert list(again.programs) == ["d", "e"] and list(again.robots) == list("abcde")
+    assert list(again.core.programs.by_robot) == ["d", "e"] and list(
+        again.robots
+    ) == list("abcde")

@@ -27,6 +27,7 @@ from botyard.model.obstacles import BoxObject, Returns, Visible, disc
 from botyard.model.scene import GeoReference, Place, Scene, SpecialWalls
 from botyard.model.world import Program, World
 from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import populate
 
 
 def read(text: str, folder: Path | None = None) -> World:
@@ -159,7 +160,7 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
     assert special.spec.lasers[1].pose.th == pytest.approx(math.pi, abs=1e-9)
     assert big.spec.outline[2] == (1, 1)
     sim = Simulation(world.scene)
-    sim.populate(world)
+    populate(sim, world)
     sim.step(20)
 
 
@@ -346,7 +347,7 @@ def test_options_of_a_controller_are_checked() -> None:
             f"botyard: 1\nrobots:\n- controller: {{name: waypoints, {options}}}"
         )
         with pytest.raises(FormatError.__mro__[1], match="waypoints") as error:
-            Simulation(world.scene).populate(world)
+            populate(Simulation(world.scene), world)
         assert complaint in str(error.value)
 
 
@@ -401,7 +402,7 @@ def world_of(sim: Simulation) -> tuple[object, ...]:
     scene = sim.scene
     boxes = {
         name: (near(state.pose[rows[name]]), near(box.outlines), box.returns, box.color)
-        for name, box in zip(sim.box_names, scene.boxes, strict=True)
+        for name, box in zip(sim.core.box_names, scene.boxes, strict=True)
     }
     kinds = np.full(len(scene.segments), int(Visible.ALL))
     for wall in scene.special_walls:
@@ -428,9 +429,9 @@ def world_of(sim: Simulation) -> tuple[object, ...]:
         scene.georeference,
         sim.seed,
         sim.dt,
-        dict(sim.programs),
-        sim.sensor_noise,
-        near(sim.home),
+        dict(sim.core.programs.by_robot),
+        sim.core.sensor_noise,
+        near(sim.core.places.home),
     )
 
 

@@ -21,6 +21,7 @@ from botyard.formats.stagescene import to_world
 from botyard.model.kinematics import Axes, Drive
 from botyard.model.world import World
 from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import populate
 
 
 def world(
@@ -542,7 +543,7 @@ def test_odometry_begins_where_its_origin_says(
     )
     assert notes == []
     sim = Simulation(found.scene)
-    sim.populate(found)
+    populate(sim, found)
     robot = sim.robots["r"]
 
     def begun() -> tuple[float, float, float]:
@@ -567,8 +568,9 @@ def test_odometry_begins_where_its_origin_says(
 
 def test_robots_of_stage_2_without_errors_know_where_they_are() -> None:
     sim = Simulation()
-    sim.populate(
-        world('position ( name "r" pose [3 2 90] size [0.4 0.4] localization "gps" )')
+    populate(
+        sim,
+        world('position ( name "r" pose [3 2 90] size [0.4 0.4] localization "gps" )'),
     )
     assert sim.robots["r"].odom[:2] == (3.0, 2.0)
 
@@ -646,7 +648,7 @@ def test_names_are_unique_whatever_the_file_says() -> None:
     )
     names = [r.name for r in robots.robots] + [b.name for b in robots.scene.boxes]
     assert len(set(names)) == len(names) == 5
-    Simulation(robots.scene).populate(robots)
+    populate(Simulation(robots.scene), robots)
 
 
 # -- what is wrong
@@ -700,7 +702,7 @@ def test_no_text_does_anything_but_be_refused_or_read(words: list[str]) -> None:
         where = str(error)
     else:
         where = "my.world:"
-        Simulation(found.scene).populate(found)
+        populate(Simulation(found.scene), found)
 
     assert where.startswith("my.world:")
 
@@ -758,7 +760,7 @@ def test_the_sample_worlds_load_and_run(
 
     sim.step(30)
     moved = np.abs(sim.poses - before).max(axis=1)
-    assert (moved > 0.02).sum() == len(sim.programs), (
+    assert (moved > 0.02).sum() == len(sim.core.programs.by_robot), (
         "those with a known controller, and no others"
     )
 

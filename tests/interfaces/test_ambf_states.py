@@ -132,15 +132,15 @@ def check_hits(sim: botyard.Simulation, sensor: Any, names: list[str]) -> None:
             mine, x + length * math.cos(th), y + length * math.sin(th)
         )
         near = {""} if length >= sensor._reach else {"office"}
-        for other, row in sim.engine.rows.items():
+        for other, row in sim.core.engine.rows.items():
             if other != sensor._parent and length < sensor._reach:
                 local = transform_point(
-                    inverse(Pose(*sim.engine.state.pose[row].tolist())), *end
+                    inverse(Pose(*sim.core.engine.state.pose[row].tolist())), *end
                 )
                 if (
                     min(
                         distance_to_edges(part, *local)
-                        for part in sim.engine.outline(row)
+                        for part in sim.core.engine.outline(row)
                     )
                     < HIT_TOLERANCE
                 ):

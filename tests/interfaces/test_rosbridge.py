@@ -156,7 +156,7 @@ def test_what_is_the_same_in_all_encodings(world: World) -> None:
 def test_sensors_without_subscribers_rest(world: World) -> None:
     def is_read() -> bool:
         return any(
-            world.sim._devices.is_read(laser._key)
+            world.sim.core.devices.is_read(laser._key)
             for laser in world.sim.robots["ann"].lasers
         )
 

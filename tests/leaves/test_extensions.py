@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from botyard.api import extensions
-from botyard.sim import simulation
+from botyard.sim import programs
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def _unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_that_are_declared_are_carried_out_by_the_module_of_the_table() -> None:
-    assert simulation.employ.name in extensions.declared()
+    assert programs.employ.name in extensions.declared()
     assert extensions.declared().keys() == extensions.provided().keys()
     for name, one in extensions.declared().items():
         code = one._code or one._find()

@@ -38,7 +38,7 @@ def test_revisions_grow_with_what_they_are_of() -> None:
 
 
 def changed(sim: Simulation, revision: int) -> set[Subject]:
-    return set(sim.feed.changed_since(revision))
+    return set(sim.core.feed.changed_since(revision))
 
 
 def test_each_change_tells_what_it_is_of() -> None:
@@ -56,15 +56,15 @@ def test_each_change_tells_what_it_is_of() -> None:
         (lambda: robot.claim("page"), set()),
         (lambda: robot.release("page"), {C}),
         (lambda: robot.release("page"), set()),
-        (lambda: sim.unserve(["bob"]), {Subject.SERVED}),
-        (lambda: sim.unserve(["bob"]), set()),
+        (lambda: sim.core.unserve(["bob"]), {Subject.SERVED}),
+        (lambda: sim.core.unserve(["bob"]), set()),
         (lambda: bender.laser.configure(0.0, 0.1, 5), {R}),
         (lambda: sim.attach("ann", "bob"), {Subject.OUTLINES}),
         (lambda: sim.detach("bob"), {Subject.OUTLINES}),
         (lambda: sim.restore(sim.save_state()), set(SAVED)),
     )
     for n, (act, subjects) in enumerate(acts):
-        before = sim.feed.revision
+        before = sim.core.feed.revision
         act()
         assert changed(sim, before) == subjects, n
 
@@ -72,14 +72,14 @@ def test_each_change_tells_what_it_is_of() -> None:
 def test_steps_and_commands_without_changes_tell_nothing() -> None:
     sim = Simulation(WALLS, seed=1)
     robot = sim.add_robot("p3dx", "ann")
-    before = sim.feed.revision
+    before = sim.core.feed.revision
     robot.command(0.3, 0.1)
     robot.command.set_pose(1.0, 1.0)
     robot.electrics.digout = 3
     sim.step(3)
     sim.settle()
     assert robot.laser.ranges.size
-    assert sim.feed.revision == before
+    assert sim.core.feed.revision == before
 
 
 def test_a_gripper_that_moves_has_another_outline() -> None:
@@ -87,7 +87,7 @@ def test_a_gripper_that_moves_has_another_outline() -> None:
     gripper = sim.add_robot("p3dx-equipped", "ann").gripper
     assert gripper is not None
     sim.step()
-    before = sim.feed.revision
+    before = sim.core.feed.revision
     gripper.act(Action.CLOSE)
     sim.step()
     assert changed(sim, before) == {Subject.OUTLINES}
@@ -106,7 +106,7 @@ def test_a_restore_that_fails_halfway_tells_too(
         raise ValueError("no")
 
     monkeypatch.setattr(Wander, "set_state", refuse)
-    before = sim.feed.revision
+    before = sim.core.feed.revision
     with pytest.raises(StateError, match="cannot use its state"):
         sim.restore(state)
     assert set(sim.robots) == {"ann"}
@@ -121,7 +121,7 @@ def test_the_digest_does_not_know_the_feed() -> None:
         one.robots["ann"].claim("page")
         one.robots["ann"].release("page")
 
-    assert one.feed.revision != two.feed.revision
+    assert one.core.feed.revision != two.core.feed.revision
     assert one.digest() == two.digest()
     assert one.save_state() == two.save_state()
 
@@ -130,7 +130,7 @@ def test_the_digest_does_not_know_the_feed() -> None:
     "change",
     [
         lambda sim: sim.set_dynamics("crate", DynamicsSpec(mass=3.0)),
-        lambda sim: sim.unserve(["ann"]),
+        lambda sim: sim.core.unserve(["ann"]),
         lambda sim: sim.remove_box("crate"),
         lambda sim: sim.add_robot("p3dx", "bob", pose=(4.0, 4.0, 0.0)),
     ],
@@ -144,4 +144,4 @@ def test_states_follow_what_is_there(change: object) -> None:
     assert sim.digest() != before
     sim.restore(first)
     assert sim.digest() == before
-    assert sim.is_served("ann")
+    assert sim.core.is_served("ann")

@@ -30,7 +30,7 @@ def reached(
     scene: Scene, start: Pose, radius: float = 0.2, step: float = 0.25
 ) -> set[tuple[int, int]]:
     """Cells of a grid that a disc can get to."""
-    free = Simulation(scene).engine.trial(
+    free = Simulation(scene).core.engine.trial(
         BodySpec(name=" probe ", parts=(disc(radius, 12),))
     )
     seen = {(0, 0)}
@@ -71,7 +71,7 @@ def test_a_wall_with_doors() -> None:
     sim = Simulation(scene)
     for x, is_open in ((1, False), (2.75, True), (4, False), (6.5, True), (8, False)):
         body = BodySpec(name="b", parts=(disc(0.3),))
-        assert sim.engine.is_free(body, Pose(x, 0, 0)) == is_open, x
+        assert sim.core.engine.is_free(body, Pose(x, 0, 0)) == is_open, x
 
 
 @pytest.mark.parametrize("door", [(9.5, 1), (-1, 1), (3, 0)])

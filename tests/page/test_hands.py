@@ -144,7 +144,7 @@ def test_a_box_of_the_map_is_dragged_turned_and_removed(
     one.drag((10, 6), (10, 8), button="right")
     simulator.wait(lambda: near(where(simulator, "Box:1"), 10, 6, math.pi / 2))
     one.press("Delete")
-    simulator.wait(lambda: simulator.sim.box_names == ())
+    simulator.wait(lambda: simulator.sim.core.box_names == ())
 
 
 def test_several_are_selected_in_a_box_and_moved_together(

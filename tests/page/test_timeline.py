@@ -132,7 +132,8 @@ def test_another_map_is_shown_as_it_was(run: tuple[Served, PageObject]) -> None:
     one.press("Enter")
     simulator.wait(
         lambda: (
-            simulator.sim.scene.name == "room" and "Box:1" in simulator.sim.box_names
+            simulator.sim.scene.name == "room"
+            and "Box:1" in simulator.sim.core.box_names
         )
     )
     one.until(

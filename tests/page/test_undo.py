@@ -90,7 +90,7 @@ def test_a_map_that_was_dropped_is_taken_back(
     one.press("Control+l")
     one.tab.locator("input[type=file]").set_input_files(str(tmp_path / "small.map"))
     simulator.wait(
-        lambda: simulator.sim.scene.name != "room" and not simulator.sim.box_names
+        lambda: simulator.sim.scene.name != "room" and not simulator.sim.core.box_names
     )
     one.tab.locator(".toast").get_by_role("button", name="Undo").click()
     simulator.wait(

@@ -54,7 +54,7 @@ WALLS = Scene(
 def world(models: list[str]) -> tuple[NullModem, list[Session]]:
     sim = Simulation(WALLS)
     for i, model in enumerate(models):
-        sim.add_robot(model, f"r{i}", pose=sim.random_free_place(load_robot(model), i))
+        sim.add_robot(model, f"r{i}", pose=sim.core.places.random(load_robot(model), i))
     modem = NullModem(sim)
     sessions = []
     for i in range(len(models)):

@@ -512,8 +512,8 @@ def test_laser(shared: Path, name: str) -> None:
             count=n,
             r_max=spec.lasers[0].range_max,
         )
-        sim._devices.configure("recorded", "robot", 99, Visible.LASER, [bundle])
-        cast = np.rint(sim._devices.read(sim._engine, "recorded").ranges * 1000)
+        sim.core.devices.configure("recorded", "robot", 99, Visible.LASER, [bundle])
+        cast = np.rint(sim.core.devices.read(sim.core.engine, "recorded").ranges * 1000)
         # the limit of the wire, and of the recorded device
         misses += near(list(cast[::-1] if flipped else cast), ranges)
         total += n

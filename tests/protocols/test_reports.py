@@ -598,7 +598,7 @@ def test_simstat_tells_steps_true_pose_and_errors() -> None:
     for data in (command(0), command(1), command(2), command(1, 1), command(11, 300)):
         line.send(data)
     modem.run(1.5)
-    sim.timing = Timing(sim=0.05, real=0.02, last=0.031)
+    sim.core.timing = Timing(sim=0.05, real=0.02, last=0.031)
     line.take()
     line.send(command(237, 1))
     (stat,) = (SimStat.decode(p) for p in Parser().receive(line.take()) if p.id == 0x62)

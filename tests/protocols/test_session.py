@@ -834,7 +834,7 @@ def test_many_sessions_leave_nothing_behind() -> None:
 
     assert modem._lines == [line]
     assert robot(modem).clients == ()
-    assert sum(len(d.readers) for d in modem.sim._devices._devices.values()) == 0
+    assert sum(len(d.readers) for d in modem.sim.core.devices._devices.values()) == 0
 
 
 # -- anything at all

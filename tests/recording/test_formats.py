@@ -97,7 +97,7 @@ def world_of(tmp_path: Path) -> Any:
         with Reader(path) as reader:
             start = beginning(reader, first_state(reader, reader.messages()))
         sim = Simulation(start.scene, step=start.setup.step)
-        sim.know(start.models)
+        sim.core.states.know(start.models)
         return sim
 
     return make
@@ -370,7 +370,7 @@ def test_the_version_comes_before_all_else(monkeypatch: pytest.MonkeyPatch) -> N
     state = sim.save_state()
     monkeypatch.undo()
     other = Simulation.load("office")
-    for use in (other.restore, other.branch):
+    for use in (other.restore, other.core.states.branch):
         with pytest.raises(
             StateError,
             match=f"expected version {' or '.join(map(str, READS))} .*found {VERSION + 1} ",
@@ -424,7 +424,7 @@ def test_columns_that_change_are_noticed() -> None:
     with lzma.open(FOLDER / str(VERSION) / "office.state.xz") as file:
         head, _ = layout.split(file.read(), statehead.Head, 2**30)
     roster = msgspec.msgpack.decode(head.roster, type=statehead.Roster)
-    assert roster.schema == layout.schema(Simulation.load("office").engine), (
+    assert roster.schema == layout.schema(Simulation.load("office").core.engine), (
         "columns have changed: count VERSION up, say in READS what is read, and "
         "run python -m tools.corpus"
     )

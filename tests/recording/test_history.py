@@ -21,9 +21,10 @@ from botyard.model.scene import Scene
 from botyard.model.world import Program
 from botyard.recording import history as history_module
 from botyard.sim.journal import Entry, Restore
+from botyard.sim.programs import employ
 from botyard.sim.resimulation import resimulate
-from botyard.sim.simulation import Simulation, employ
-from botyard.sim.state import sealed
+from botyard.sim.savedstates import sealed
+from botyard.sim.simulation import Simulation
 
 ROOM = np.array([[0, 0, 16, 0], [16, 0, 16, 10], [16, 10, 0, 10], [0, 10, 0, 0]], float)
 OTHER = Scene(
@@ -63,8 +64,8 @@ def act(sim: Simulation, event: str, number: int) -> None:
         sim.remove_robot(list(sim.robots)[number % len(sim.robots)])
     elif event == "map":
         sim.replace_scene(OTHER)
-    elif event == "box" and sim.box_names:
-        sim.remove_box(sim.box_names[0])
+    elif event == "box" and sim.core.box_names:
+        sim.remove_box(sim.core.box_names[0])
     elif event == "place" and "bob" in sim.robots:
         sim.put("bob", (2.0 + number % 5, 2.0, 0.0))
 
@@ -97,7 +98,9 @@ def test_each_moment_is_the_world_as_it_was_and_can_be_gone_on_from(
     moment = data.draw(st.sampled_from(moments))
     assert sim.history.go_on_from(moment.time) == moment == sim.history.moments[-1]
     there = sim.history.look(moment.time)
-    assert sim.tick == moment.tick and list(sim.engine.rows) == list(there.engine.rows)
+    assert sim.tick == moment.tick and list(sim.core.engine.rows) == list(
+        there.core.engine.rows
+    )
     assert np.array_equal(sim.snapshot.state.pose, there.snapshot.state.pose)
     assert sim.scene.name == there.scene.name
     sim.step(5)
@@ -115,7 +118,7 @@ def test_a_run_goes_on_as_it_did_when_nobody_was_connected() -> None:
         digests.append(sim.digest())
 
     sim.history.go_on_from(2.0)
-    assert sim.tick == 20 and not sim.engine.is_pending
+    assert sim.tick == 20 and not sim.core.engine.is_pending
     again = []
     for _ in range(20):
         sim.step()
@@ -211,13 +214,13 @@ def test_a_short_step_is_not_kept_each_time() -> None:
 def test_a_world_that_cannot_be_saved_says_so_and_goes_on() -> None:
     sim = world()
     sim.history.keep()
-    sim.drive("ann", lambda: None, Program(name="mine"))
+    sim.core.drive("ann", lambda: None, Program(name="mine"))
     sim.step(4)
     assert (
         "its controller mine cannot be saved" in sim.history.problem
         and len(sim.history.moments) == 1
     )
-    sim.drive("bob", lambda: None, Program(name="x"))
+    sim.core.drive("bob", lambda: None, Program(name="x"))
     sim.remove_robots(["ann", "bob"])
     sim.step(2)
     assert sim.history.problem == "" and sim.history.moments[-1].tick == 6
@@ -229,9 +232,9 @@ def test_states_restored_by_others_end_what_came_after() -> None:
     sim.step(10)
     state = sim.save_state()
     sim.step(10)
-    revision = sim.feed.last(Subject.TIME)
+    revision = sim.core.feed.last(Subject.TIME)
     sim.restore(state)
-    assert sim.feed.last(Subject.TIME) > revision
+    assert sim.core.feed.last(Subject.TIME) > revision
     sim.step(1)
     assert [m.tick for m in sim.history.moments] == [0, 2, 4, 6, 8, 10, 11]
 
@@ -281,7 +284,7 @@ def test_connections_stay_as_they_are_and_robots_wait_for_the_next_command() -> 
     assert not state.vel[row].any() and not state.vel[sim.snapshot.rows["bob"]].any(), (
         "they wait for the next command"
     )
-    assert not state.held.any() and sim.holders("Box:1") == ()
+    assert not state.held.any() and sim.core.holders("Box:1") == ()
     port.drive(v=0.2)
     sim.step(30)
     assert ann.velocity.vx == pytest.approx(0.2)
@@ -295,9 +298,9 @@ def test_who_holds_a_body_now_holds_it_then() -> None:
     sim.step(10)
     sim.history.go_on_from(0.5)
     sim.step()
-    assert sim.snapshot.state.held[sim.snapshot.rows["ann"]] and sim.holders("ann") == (
-        "page",
-    )
+    assert sim.snapshot.state.held[sim.snapshot.rows["ann"]] and sim.core.holders(
+        "ann"
+    ) == ("page",)
 
 
 def test_robots_of_then_come_back_and_those_of_now_go() -> None:
@@ -323,25 +326,25 @@ def test_the_map_stays_while_only_its_boxes_differ() -> None:
     sim.remove_box("Box:1")
     sim.step(10)
     past = sim.history.look(0.4)
-    before = [s.feed.last(Subject.MAP) for s in (sim, past)]
+    before = [s.core.feed.last(Subject.MAP) for s in (sim, past)]
     sim.history.look(1.8, past)
-    assert past.box_names == ()
+    assert past.core.box_names == ()
     sim.history.go_on_from(0.4)
     assert (
-        sim.box_names == ("Box:1",)
-        and [s.feed.last(Subject.MAP) for s in (sim, past)] == before
+        sim.core.box_names == ("Box:1",)
+        and [s.core.feed.last(Subject.MAP) for s in (sim, past)] == before
     )
 
 
 def test_a_branch_is_in_the_journal() -> None:
     sim, twin, told = world(), world(), list[Entry]()
-    sim.journal(told.append)
+    sim.core.journal.listen(told.append)
     sim.history.keep()
     sim.robots["ann"].claim("pioneer")
     sim.robots["ann"].port("pioneer").drive(v=0.3)
     sim.step(20)
     sim.replace_scene(OTHER)
-    sim.submit("ann", cmd.Halt())
+    sim.core.submit("ann", cmd.Halt())
     sim.step(10)
     sim.history.go_on_from(1.0)
     sim.step(10)
@@ -354,6 +357,10 @@ def test_a_moment_is_the_state_but_for_its_checksum() -> None:
     sim = world()
     sim.robots["ann"].command(v=0.3)
     sim.step(7)
-    assert sealed(sim.save_moment(3)) == sim.save_state() != sim.save_moment(3)
+    assert (
+        sealed(sim.core.states.save_moment(3))
+        == sim.save_state()
+        != sim.core.states.save_moment(3)
+    )
     with pytest.raises(StateError, match="checksum"):
-        sim.restore(sim.save_moment(3))
+        sim.restore(sim.core.states.save_moment(3))

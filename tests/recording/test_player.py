@@ -150,7 +150,7 @@ def test_a_state_that_does_not_come_out_again_is_shown_as_it_was_recorded(
     def act(sim: Simulation) -> None:
         sim.after_step(lambda _: digests.__setitem__(sim.tick, sim.digest()))
         sim.step(13)
-        sim.engine.state.pose[sim.engine.rows["a"], 0] += 0.5
+        sim.core.engine.state.pose[sim.core.engine.rows["a"], 0] += 0.5
         sim.step(17)
 
     recorded(tmp_path / "run.mcap", act)

@@ -101,7 +101,7 @@ def again(path: Path) -> tuple[int, int]:
         odometry_error=setup.odometry_error,
         sensor_noise=setup.sensor_noise,
     )
-    sim.know(
+    sim.core.states.know(
         [
             codec.decode_model(a.data)
             for name, a in attachments.items()

@@ -40,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     path = tmp_path_factory.mktemp("recovery") / "run.mcap"
     sim = Simulation.load("office", seed=3, step=0.5)
     for k in range(3):
-        sim.add_robot("p3dx", pose=sim.random_free_place(load_robot("p3dx"), k))
+        sim.add_robot("p3dx", pose=sim.core.places.random(load_robot("p3dx"), k))
     with pytest.MonkeyPatch.context() as patch, sim.record(path):
         patch.setattr(output, "CHUNK_BYTES", 12_000)
         for tick in range(120):

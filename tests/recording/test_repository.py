@@ -50,7 +50,7 @@ def check(path: Path, folder: Path) -> None:
         for k, robot in enumerate(
             robot for robot in sim.robots.values() if robot.spec.drive
         ):
-            if robot.name not in sim.programs:
+            if robot.name not in sim.core.programs.by_robot:
                 robot.command(v=0.2, w=0.1 * k)
 
         sim.step(STEPS)

@@ -124,27 +124,27 @@ def _batteries(sim: Simulation) -> Any:
 
 POKES: dict[str, tuple[Callable[[Simulation], object], str, str]] = {
     "limits": (
-        lambda sim: sim.engine.state.max_vel.__setitem__((0, 0), 0.125),
+        lambda sim: sim.core.engine.state.max_vel.__setitem__((0, 0), 0.125),
         "a",
         "max_vel.x: recorded 0.125",
     ),
     "mask": (
-        lambda sim: sim.engine.state.mask.__setitem__(3, 0),
+        lambda sim: sim.core.engine.state.mask.__setitem__(3, 0),
         "c",
         "mask: recorded 0, now ",
     ),
     "pose": (
-        lambda sim: sim.engine.state.pose.__setitem__((3, 1), -3.5),
+        lambda sim: sim.core.engine.state.pose.__setitem__((3, 1), -3.5),
         "d",
         "pose.y",
     ),
     "speed": (
-        lambda sim: sim.engine.state.vel.__setitem__((0, 0), 0.25),
+        lambda sim: sim.core.engine.state.vel.__setitem__((0, 0), 0.25),
         "a",
         "a: pose.x: recorded ",
     ),
     "minus zero": (
-        lambda sim: sim.engine.state.demand.__setitem__((0, 0), -0.0),
+        lambda sim: sim.core.engine.state.demand.__setitem__((0, 0), -0.0),
         "a",
         "demand.x: recorded -0.0, now 0.0",
     ),
@@ -154,7 +154,7 @@ POKES: dict[str, tuple[Callable[[Simulation], object], str, str]] = {
         "battery.charge: recorded ",
     ),
     "gripper": (
-        lambda sim: sim.engine.table(Grippers).left_goal.__setitem__(0, 0.01),
+        lambda sim: sim.core.engine.table(Grippers).left_goal.__setitem__(0, 0.01),
         "b",
         "gripper.",
     ),
@@ -164,17 +164,17 @@ POKES: dict[str, tuple[Callable[[Simulation], object], str, str]] = {
         "claims: recorded ['nobody'], now []",
     ),
     "removed": (
-        lambda sim: sim.engine.remove_bodies(["c"]),
+        lambda sim: sim.core.engine.remove_bodies(["c"]),
         "c",
         "is there: recorded False, now True",
     ),
     "queue": (
-        lambda sim: sim.engine.submit("a", cmd.SetLimits(v=0.0625)),
+        lambda sim: sim.core.engine.submit("a", cmd.SetLimits(v=0.0625)),
         "a",
         "max_vel.x: recorded 0.0625",
     ),
     "seed": (
-        lambda sim: setattr(sim.engine, "seed", np.uint64(99)),
+        lambda sim: setattr(sim.core.engine, "seed", np.uint64(99)),
         "",
         "seed: recorded 99, now 5",
     ),
@@ -187,7 +187,7 @@ def test_what_passes_the_journal_by_is_named(what: str, tmp_path: Path) -> None:
     poke, whose, said = POKES[what]
 
     def act(sim: Simulation) -> None:
-        rows = sim.engine.rows
+        rows = sim.core.engine.rows
         assert [name for name in rows if name in "abcd"] == list("abcd"), rows
         sim.step(13)
         poke(sim)
@@ -195,10 +195,12 @@ def test_what_passes_the_journal_by_is_named(what: str, tmp_path: Path) -> None:
             sim.step(17)
 
     if what == "mask":
-        poke = lambda sim: sim.engine.state.mask.__setitem__(sim.engine.rows["c"], 0)  # noqa: E731
+        poke = lambda sim: sim.core.engine.state.mask.__setitem__(  # noqa: E731
+            sim.core.engine.rows["c"], 0
+        )
     elif what == "pose":
-        poke = lambda sim: sim.engine.state.pose.__setitem__(  # noqa: E731
-            (sim.engine.rows["d"], 1), -3.5
+        poke = lambda sim: sim.core.engine.state.pose.__setitem__(  # noqa: E731
+            (sim.core.engine.rows["d"], 1), -3.5
         )
     elif what in ("limits", "speed", "minus zero"):
         column, value = {
@@ -206,8 +208,8 @@ def test_what_passes_the_journal_by_is_named(what: str, tmp_path: Path) -> None:
             "speed": ("vel", 0.25),
             "minus zero": ("demand", -0.0),
         }[what]
-        poke = lambda sim: getattr(sim.engine.state, column).__setitem__(  # noqa: E731
-            (sim.engine.rows["a"], 0), value
+        poke = lambda sim: getattr(sim.core.engine.state, column).__setitem__(  # noqa: E731
+            (sim.core.engine.rows["a"], 0), value
         )
 
     recorded(tmp_path / "run.mcap", act)
@@ -244,8 +246,8 @@ def test_the_first_step_and_its_poses_are_named(several: bool, tmp_path: Path) -
             )
         )
         sim.step(23)
-        rows = [sim.engine.rows[name] for name in ("ab" if several else "a")]
-        sim.engine.state.pose[rows, 2] += 1e-12
+        rows = [sim.core.engine.rows[name] for name in ("ab" if several else "a")]
+        sim.core.engine.state.pose[rows, 2] += 1e-12
         sim.step(12)
 
     sim = recorded(tmp_path / "run.mcap", act)
@@ -258,7 +260,7 @@ def test_the_first_step_and_its_poses_are_named(several: bool, tmp_path: Path) -
         pose = dict(
             zip(
                 ("pose.x", "pose.y", "pose.a"),
-                poses[24][sim.engine.rows[body]].tolist(),
+                poses[24][sim.core.engine.rows[body]].tolist(),
                 strict=True,
             )
         )
@@ -296,7 +298,7 @@ def test_the_command_line_says_it_by_its_status(
 
     def poked(sim: Simulation) -> None:
         sim.step(5)
-        sim.engine.state.heading_speed[sim.engine.rows["d"]] = 0.25
+        sim.core.engine.state.heading_speed[sim.core.engine.rows["d"]] = 0.25
         sim.step(15)
 
     recorded(other, poked)

@@ -151,7 +151,7 @@ def test_robots_that_clients_may_not_reach_get_none() -> None:
     async def act(parts: Parts) -> None:
         robot_servers, sim = parts.robot_servers, parts.hub.sim
         await robot_servers.open()
-        sim.unserve(["bob"])
+        sim.core.unserve(["bob"])
         sim.add_robot("box", "crate", pose=(6.0, 0.0, 0.0))
         await until(lambda: "bob" not in robot_servers.servers)
         sim.add_robot("p3dx", "eve", pose=(9.0, 0.0, 0.0))

@@ -127,7 +127,7 @@ def test_maps_that_are_read_or_wait_when_the_end_comes() -> None:
 def test_the_journal_names_who_has_asked_for_a_map(tmp_path: Path) -> None:
     async def act(parts: Parts) -> None:
         heard: list[Entry] = []
-        parts.control.sim.journal(heard.append)
+        parts.control.sim.core.journal.listen(heard.append)
         two = [
             parts.control.do(Caller(source), SendMap(map="a.map", data=MAP))
             for source in ("page", "ros", "pioneer")

@@ -94,7 +94,7 @@ async def goes_on(parts: Parts, compiler: Compiler) -> None:
     tick = parts.hub.sim.tick
     while parts.hub.sim.tick < tick + 3:
         await asyncio.sleep(0.001)
-    assert parts.hub.sim.engine.dynamics is None
+    assert parts.hub.sim.core.engine.dynamics is None
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_map_with_masses_waits_for_them(compiler: Compiler, tmp_path: Path) ->
         await goes_on(parts, compiler)
         compiler.done.set()
         assert await asyncio.wrap_future(loaded)
-        assert parts.hub.sim.engine.dynamics is not None
+        assert parts.hub.sim.core.engine.dynamics is not None
 
     running(act, tmp_path)
 

@@ -21,6 +21,7 @@ from botyard.model.world import PlacedRobot, Program, World, thing
 from botyard.servers.jobs import maploading
 from botyard.servers.pioneer.robot_servers import ROBOTS_PER_BATCH, RobotServers
 from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import populate
 from tests.ports import free_port
 from tests.protocols.lines import Client, named
 
@@ -35,8 +36,8 @@ def test_robots_without_poses_stand_where_they_stand_one_by_one(
     spec = find_robot(model)
     for _ in range(count):
         one.add_robot(spec)
-    robots = other.populate(
-        World(scene=one.scene, robots=(PlacedRobot(spec=spec),) * count)
+    robots = populate(
+        other, World(scene=one.scene, robots=(PlacedRobot(spec=spec),) * count)
     )
     assert [r.name for r in robots] == list(one.robots)
     assert [r.truth for r in robots] == [r.truth for r in one.robots.values()]
@@ -44,16 +45,17 @@ def test_robots_without_poses_stand_where_they_stand_one_by_one(
 
 def test_many_large_ones_stand_apart() -> None:
     sim = Simulation()
-    sim.populate(
+    populate(
+        sim,
         World(
             scene=Scene(),
             robots=tuple(
                 PlacedRobot(spec=find_robot("seekur"), name=f"s{i}") for i in range(60)
             ),
-        )
+        ),
     )
     assert list(sim.robots) == [f"s{i}" for i in range(60)]
-    assert all(sim.is_free_for(r)(r.truth) for r in sim.robots.values())
+    assert all(sim.core.places.is_free_for(r)(r.truth) for r in sim.robots.values())
 
 
 def test_a_world_of_many_comes_in_portions() -> None:
@@ -90,7 +92,9 @@ def test_a_world_of_many_comes_in_portions() -> None:
             "who was there already is put there"
         )
         walking = {
-            name for name, program in sim.programs.items() if program.name == "walk"
+            name
+            for name, program in sim.core.programs.by_robot.items()
+            if program.name == "walk"
         }
         assert walking == {f"r{i}" for i in range(1, ROBOTS_PER_BATCH + 20, 2)} - {"r7"}
         more = AddRobots(

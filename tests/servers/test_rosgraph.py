@@ -105,7 +105,7 @@ def made(robots: int = 2) -> tuple[Simulation, Hub, RosGraph]:
 def resting(sim: Simulation) -> bool:
     """Whether no laser is read by anybody."""
     return not any(
-        sim._devices.is_read(laser._key)
+        sim.core.devices.is_read(laser._key)
         for robot in sim.robots.values()
         for laser in robot.lasers
     )

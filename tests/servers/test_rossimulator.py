@@ -158,7 +158,7 @@ def test_entities_can_be_filtered(desk: RequestHandler) -> None:
         assert answer.result.result == Code.OK
         return list(answer.entities)
 
-    boxes = list(desk.sim.box_names)
+    boxes = list(desk.sim.core.box_names)
     assert names() == ["ann", "bob", *boxes]
     assert names(filter="^a") == ["ann"]
     assert names(categories=[message("EntityCategory", category=1)]) == ["ann", "bob"]
@@ -200,7 +200,7 @@ def test_entities_that_overlap_with_bounds(desk: RequestHandler) -> None:
     assert set(names(1, (1e308, 1e308), (-1e308, -1e308))) == {
         "ann",
         "bob",
-        *desk.sim.box_names,
+        *desk.sim.core.box_names,
     }
     assert names(3, (11.0, 14.0, 50.0), (0.6, 0.0)) == [], "heights are not looked at"
     assert names(3, (11.0, 14.0), (0.9, 0.0)) == ["ann", "bob"]
@@ -301,7 +301,7 @@ def test_states_are_set(desk: RequestHandler) -> None:
         desk.code("SetEntityState", entity="ann", state=message("EntityState", **far))
         == Code.OPERATION_FAILED
     )
-    box = desk.sim.box_names[0]
+    box = desk.sim.core.box_names[0]
     assert (
         desk.code(
             "SetEntityState",

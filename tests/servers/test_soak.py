@@ -73,7 +73,7 @@ def test_factory_robots_leave_nothing_behind() -> None:
     modem = NullModem(sim)
 
     def visit(i: int) -> None:
-        robot = sim.add_robot("p3dx-equipped", sim.unique_name("127.0.0.1"))
+        robot = sim.add_robot("p3dx-equipped", sim.core.unique_name("127.0.0.1"))
         session(modem, robot.name, i)
         sim.remove_robot(robot.name)
 
@@ -82,6 +82,6 @@ def test_factory_robots_leave_nothing_behind() -> None:
         n.startswith("127") for n in sim.snapshot.rows
     )
     assert {
-        name: len(table) for name, table in sim.engine.tables.items() if len(table)
+        name: len(table) for name, table in sim.core.engine.tables.items() if len(table)
     } == {}
-    assert not [k for k in sim._devices._devices if str(k[0]).startswith("127")]
+    assert not [k for k in sim.core.devices._devices if str(k[0]).startswith("127")]

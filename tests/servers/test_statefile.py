@@ -415,7 +415,7 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
             and list(sim.robots) == ["a", "b", "c", "d"]
             and not a.clients
         )
-        assert (sim.holders("c"), sim.holders("d")) == (("api",), ()), (
+        assert (sim.core.holders("c"), sim.core.holders("d")) == (("api",), ()), (
             "pages are gone, and hold nothing"
         )
         sim.step(3)

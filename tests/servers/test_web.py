@@ -32,6 +32,7 @@ from botyard.protocols.webgui.session import Tokens
 from botyard.servers.web import http, page
 from botyard.servers.web.staticfiles import StaticFiles
 from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import world_of
 from tests.page.serving import AUDIENCE, TOKEN, Served, served
 from tests.waiting import PATIENCE
 
@@ -286,7 +287,9 @@ def test_one_that_is_gone_keeps_nothing_from_the_others(
             client.ask("move", to=there)
         run.wait(lambda: sim.robots["ann"].truth.x == 9.0)
         run.wait(
-            lambda: {b.name: b.pose.x for b in sim.world().scene.boxes}["Box:1"] == 9.0
+            lambda: (
+                {b.name: b.pose.x for b in world_of(sim).scene.boxes}["Box:1"] == 9.0
+            )
         )
         with pytest.raises(ValueError, match="nobody"):
             client.ask("hold", names=others, on=True)
@@ -300,7 +303,11 @@ def test_one_that_is_gone_keeps_nothing_from_the_others(
         with pytest.raises(ValueError, match="nobody"):
             client.ask("remove", names=others)
         assert run.do(
-            lambda: ("ann" in sim.robots, "bob" in sim.robots, "Box:1" in sim.box_names)
+            lambda: (
+                "ann" in sim.robots,
+                "bob" in sim.robots,
+                "Box:1" in sim.core.box_names,
+            )
         ) == (
             False,
             True,

@@ -56,7 +56,7 @@ async def served(
     spec = hub.sim.add_robot("p3dx", "there").spec
     desk = PioneerRequests(Control(hub.sim))
     factory = FactoryServer(
-        hub, spec, PioneerSettings(), desk, hub.sim.next_places, workshop
+        hub, spec, PioneerSettings(), desk, hub.sim.core.places.next, workshop
     )
     made: list[int] = []
     make = factory.make

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 
@@ -18,6 +22,12 @@ class ReadOnly:
     _elsewhere: ClassVar[Mapping[str, str]] = {}
     """Attributes that users expect but that do not exist, and the location of their
     value.
+    """
+    _moved: ClassVar[Mapping[str, str]] = {}
+    """Old names that work for one release, and the new name of each.
+
+    A new name is a path of attributes, or a function of a module that takes the handle
+    first.
     """
     _copying: ClassVar[str] = (
         "copy, pickle or clone its simulation (Simulation.clone, Simulation.save_state)"
@@ -39,7 +49,21 @@ class ReadOnly:
                 f"{type(self).__name__}.{name} cannot be assigned: it is read-only"
             )
 
+        if name in self._moved:
+            raise AttributeError(
+                f"{type(self).__name__}.{name} cannot be assigned: it has a new name, "
+                f"{self._moved[name]}"
+            )
+
         super().__setattr__(name, value)
+
+    def _warn_moved(self, name: str) -> None:
+        # The level of the line that uses the old name.
+        warnings.warn(
+            f"{type(self).__name__}.{name} has a new name: {self._moved[name]}",
+            DeprecationWarning,
+            stacklevel=3,
+        )
 
     # Type checkers would otherwise accept any attribute.
     if not TYPE_CHECKING:
@@ -56,6 +80,14 @@ class ReadOnly:
                     name,
                     # Raises the property's own error.
                 )
+
+            if name in self._moved:
+                self._warn_moved(name)
+                new = self._moved[name]
+                if not new.startswith("botyard."):
+                    return attrgetter(new)(self)
+                module, _, function = new.rpartition(".")
+                return partial(getattr(import_module(module), function), self)
 
             hint = f": {self._elsewhere[name]}" if name in self._elsewhere else ""
             raise AttributeError(

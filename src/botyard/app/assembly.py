@@ -131,10 +131,10 @@ def add_robots(
 
     def places(spec: RobotSpec, count: int) -> list[Pose]:
         if not o.start:
-            return sim.next_places(spec, count)
+            return sim.core.places.next(spec, count)
         last = o.start[-1]
         if isinstance(last, Pose):
-            return sim.free_places(spec, last, count)
+            return sim.core.places.near(spec, last, count)
         return [
             _start_pose(sim, spec, (last,), next(made)) or Pose() for _ in range(count)
         ]
@@ -155,7 +155,7 @@ def _start_pose(
         return None
     start = starts[min(index, len(starts) - 1)]
     if isinstance(start, Pose):
-        return start if index < len(starts) else sim.free_place(spec, start)
+        return start if index < len(starts) else sim.core.places.one_near(spec, start)
     if start == "outside":
         bounds = sim.scene.bounds
         # `check_world` has rejected this start without a map.
@@ -163,7 +163,7 @@ def _start_pose(
         # Each further robot starts 1 m further away, so that they do not overlap.
         return Pose(bounds[0] - 2.0, bounds[1] - 2.0 - index, 0.0)
 
-    return sim.random_free_place(spec, index)
+    return sim.core.places.random(spec, index)
 
 
 async def open_interfaces(

@@ -328,7 +328,7 @@ class RunOptions:
         many=True,
         world=False,
         serve=False,
-        instead="Simulation.describe",
+        instead="Simulation.core.describe",
         metavar="FILE",
         help="Add the bodies, joints and sensors of an AMBF description file to "
         "the world. Repeatable.",
@@ -338,7 +338,7 @@ class RunOptions:
         "--save-scenario",
         world=False,
         serve=False,
-        instead="Simulation.world",
+        instead="Simulation.save_scenario",
         metavar="FILE",
         help="Save the world at the end of the run as a scenario, which can be run again.",
     )

@@ -99,11 +99,11 @@ def _serving_once(sim: Simulation) -> Iterator[None]:
 
     mine = threading.get_ident()
     # Two threads that step one world would corrupt it.
-    sim.belong_to(lambda: threading.get_ident() == mine)
+    sim.core.belong_to(lambda: threading.get_ident() == mine)
     try:
         yield
     finally:
-        sim.belong_to(None)
+        sim.core.belong_to(None)
         with _serving:
             _served.discard(id(sim))
 

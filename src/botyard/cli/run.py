@@ -284,7 +284,7 @@ def make_simulation(world: World, o: RunOptions, begin: int = 0) -> Simulation:
         warn=lambda text: log.warning("%s", text),
         **given,
     )
-    sim.describe(described)
+    sim.core.describe(described)
     return sim
 
 
@@ -638,9 +638,10 @@ def _save_scenario(sim: Simulation, name: str, *, place: World, force: bool) -> 
     new scenario.
     """
     from botyard.formats import saving
+    from botyard.sim.worldfiles import world_of
 
     log = logging.getLogger("botyard")
-    world, before = sim.world(), place.settings
+    world, before = world_of(sim), place.settings
     settings = replace(
         world.settings,
         speed=before.speed,

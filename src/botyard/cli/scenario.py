@@ -45,6 +45,7 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
     from botyard.formats.registry import load_world
     from botyard.servers.pioneer.factory import check_factory_model
     from botyard.sim.simulation import Simulation
+    from botyard.sim.worldfiles import populate
 
     status = 0
     budget = Budget().raised(max_read)
@@ -73,7 +74,7 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
                 for model in asked.factories:
                     check_factory_model(find_robot(model, budget))
                 sim = Simulation(world.scene)
-                sim.populate(world)
+                populate(sim, world)
         except BotyardError as error:
             click.echo(f"error: {escaped(str(error))}", err=True)
             status = status or int(error.exit_code)

@@ -160,14 +160,14 @@ class AddRobot(Operation[Future[AddedRobots]]):
             if (
                 wanted in sim.snapshot.rows
                 or wanted in sim.robots
-                or wanted in sim.box_names
+                or wanted in sim.core.box_names
             ):
                 if not self.rename:
                     raise NameTakenError(
                         f'a body named "{shown(wanted)}" already exists'
                     )
 
-                wanted = sim.unique_name(wanted)
+                wanted = sim.core.unique_name(wanted)
 
         return wanted
 
@@ -176,14 +176,14 @@ class AddRobot(Operation[Future[AddedRobots]]):
         wanted = self._free_name(sim)
         check_robot_count(control, 1)
         if self.pose is None:
-            pose = sim.next_places(spec, 1)[0]
+            pose = sim.core.places.next(spec, 1)[0]
         else:
-            pose = sim.free_place(spec, self.pose) if self.near else self.pose
+            pose = sim.core.places.one_near(spec, self.pose) if self.near else self.pose
 
         # The name is chosen before the crowd check, whose error names the robot.
-        called = wanted or sim.unique_name(spec.name)
+        called = wanted or sim.core.unique_name(spec.name)
         if not caller.ignores_crowd_limit:
-            sim.crowd.check(called, pose.x, pose.y)
+            sim.core.crowd.check(called, pose.x, pose.y)
         robots = grounds.add_robots(spec, [pose], [called])
         return register_added(control, caller, robots)
 
@@ -211,14 +211,14 @@ class AddRobots(Operation[Future[AddedRobots]]):
         check_robot_count(control, self.number)
         spec = grounds.equip(library_model(self.model))
         # One search for all batches, which does not start at the center again for each.
-        places = FreePlaces(sim.engine, spec, self.pose or sim.home)
+        places = FreePlaces(sim.core.engine, spec, self.pose or sim.core.places.home)
 
         def add(some: int) -> list[Robot]:
             # Other clients may have added robots between two batches.
             check_robot_count(control, some)
             poses = places.take(some)
             return grounds.add_robots(
-                spec, poses, sim.unique_names(spec.name, len(poses))
+                spec, poses, sim.core.unique_names(spec.name, len(poses))
             )
 
         return _in_portions(
@@ -324,9 +324,9 @@ class CloneRobots(Operation[Future[AddedRobots]]):
                 return []
             check_robot_count(control, 1)
             # The pose at the time of the copy, because the original may drive.
-            pose = sim.free_place(robot.spec, robot.truth)
+            pose = sim.core.places.one_near(robot.spec, robot.truth)
             return grounds.add_robots(
-                robot.spec, [pose], [sim.unique_name(robot.spec.name)]
+                robot.spec, [pose], [sim.core.unique_name(robot.spec.name)]
             )
 
         return _in_portions(
@@ -381,7 +381,7 @@ class Remove(Operation[None]):
             control.sim,
             control.part(control.grounds, "nothing can be removed"),
         )
-        boxes = frozenset(sim.box_names)
+        boxes = frozenset(sim.core.box_names)
         # A name that occurs twice is removed once.
         names = list(dict.fromkeys(self.names))
         there = [n for n in names if n in sim.robots or n in boxes]
@@ -439,7 +439,7 @@ class Place(Operation[None]):
             if which not in sim.snapshot.rows and which not in sim.fleet.rows:
                 raise control.unknown(which)
             if not caller.ignores_crowd_limit:
-                sim.crowd.enter(which, pose.x, pose.y)
+                sim.core.crowd.enter(which, pose.x, pose.y)
             sim.put(which, pose, caller.source)
 
         for_each(dict(self.to), put)
@@ -503,7 +503,7 @@ def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
     UnknownNameError
         No body has this name.
     """
-    is_held = caller.source in control.sim.holders(body)
+    is_held = caller.source in control.sim.core.holders(body)
     # If the source holds nothing, the stored clients belong to a removed body, or to a
     # moment that the world has left.
     clients = control.held.pop((body, caller.source), set()) if is_held else set()
@@ -551,7 +551,7 @@ class Reset(Operation[None]):
         if self.names is None:
             sim.put_back(None, caller.source)
         else:
-            there = {*sim.robots, *sim.box_names}
+            there = {*sim.robots, *sim.core.box_names}
             sim.put_back([n for n in self.names if n in there], caller.source)
             # The known bodies are reset before the error about the others is raised.
             missing = [n for n in self.names if n not in there]

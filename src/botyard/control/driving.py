@@ -124,7 +124,7 @@ def client_left(control: Site, key: Hashable) -> None:
         held for held, clients in control.held.items() if key in clients
     ]:
         # A body that was removed meanwhile has no hold to release.
-        if body in control.sim.engine.rows:
+        if body in control.sim.core.engine.rows:
             hold(control, body, False, Caller(source, key=key))
         else:
             del control.held[body, source]

@@ -80,11 +80,11 @@ class SetBodyState(Operation[None]):
         # The pose comes first, because a placement stops the body.
         if self.pose is not None:
             if not caller.ignores_crowd_limit:
-                sim.crowd.enter(body, self.pose.x, self.pose.y)
+                sim.core.crowd.enter(body, self.pose.x, self.pose.y)
             sim.put(body, self.pose, caller.source)
 
         if self.twist is not None and control.is_movable(body):
-            sim.submit(body, SetTwist(self.twist), caller.source)
+            sim.core.submit(body, SetTwist(self.twist), caller.source)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ class SetBodyInfo(Operation[None]):
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Perform the operation; `UnknownNameError` if no body has this name."""
-        rows = control.sim.engine.rows
+        rows = control.sim.core.engine.rows
         if self.body not in rows:
             raise control.unknown(self.body)
         # Drop information on bodies that no longer exist, so that it cannot accumulate.

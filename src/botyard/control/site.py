@@ -188,7 +188,7 @@ class Site:
 
     def unknown(self, name: str) -> UnknownNameError:
         """Return the error for an unknown name."""
-        return arguments.unknown(name, [*self.sim.robots, *self.sim.box_names])
+        return arguments.unknown(name, [*self.sim.robots, *self.sim.core.box_names])
 
     def release_stepper(self, key: Hashable) -> None:
         """End the lockstep of a client that has disconnected."""

@@ -281,7 +281,7 @@ class Undoing:
         for the old object apply to the new one. For other clients, a foreign placement
         is counted.
         """
-        now = 0 if not isinstance(new, Robot) else new.simulation.placements(name)
+        now = 0 if not isinstance(new, Robot) else new.simulation.core.placements(name)
         for book in self._books.values():
             own = book.placements
             # The placement that restored the body counts as foreign for all other
@@ -346,7 +346,7 @@ def _before(
     if isinstance(operation, Reset) and operation.starts:
         names = operation.names
         if names is None:
-            names = (*control.sim.robots, *control.sim.box_names)
+            names = (*control.sim.robots, *control.sim.core.box_names)
         return _Before(
             placed=Placed.of(control, names, own, odometry=True), placements=own
         )

@@ -31,7 +31,8 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import Program
 from botyard.names import shown
-from botyard.sim.simulation import Robot, Simulation, employ
+from botyard.sim.programs import employ
+from botyard.sim.simulation import Robot, Simulation
 
 MAX_NAMED: Final = 3
 """Maximum number of bodies that a line names; otherwise it states their number."""
@@ -55,7 +56,7 @@ class Placements:
 
     def by_others(self, sim: Simulation, key: Key) -> int:
         """Return the number of placements of an existing body by other clients."""
-        return sim.placements(key[0]) - self._own.get(key, 0)
+        return sim.core.placements(key[0]) - self._own.get(key, 0)
 
     def succeed(
         self, name: str, old: object, new: object, before: int, now: int
@@ -219,7 +220,7 @@ def _put(
         # Odometry is set at the true pose where it has no error, because that
         # determines its frame.
         sim.put(name, compose(frame, odom), source)
-        sim.submit(name, cmd.SetOdometry(odom), source)
+        sim.core.submit(name, cmd.SetOdometry(odom), source)
 
     sim.put(name, pose, source)
 
@@ -245,7 +246,7 @@ class Placed(Part):
         for name in names:
             row = sim.snapshot.rows.get(name)
             # The body was removed, or has been added but has no state yet.
-            if row is None or name not in sim.engine.rows:
+            if row is None or name not in sim.core.engine.rows:
                 continue
             body = control.identity(name)
             pose = Pose(*sim.snapshot.state.pose[row].tolist())
@@ -264,7 +265,10 @@ class Placed(Part):
         """Return the bodies that the client has placed since."""
         moved = {}
         for name, spot in self.kept.items():
-            if name in control.sim.engine.rows and control.identity(name) == spot.body:
+            if (
+                name in control.sim.core.engine.rows
+                and control.identity(name) == spot.body
+            ):
                 # Called directly after the operation, so the additional placements are
                 # the client's.
                 number = own.by_others(control.sim, (name, spot.body)) - spot.others
@@ -333,7 +337,7 @@ class Added(Part):
             {
                 name: _Kept(control.identity(name))
                 for name in names
-                if name in control.sim.engine.rows
+                if name in control.sim.core.engine.rows
             }
         )
 
@@ -350,7 +354,7 @@ class Added(Part):
     ) -> TakingBack:
         """Remove the added bodies."""
         yield None
-        rows = control.sim.engine.rows
+        rows = control.sim.core.engine.rows
         there = [
             name
             for name, kept in self.kept.items()
@@ -397,7 +401,7 @@ class Removed(Part):
     def of(cls, control: Site, names: Iterable[str]) -> Removed:
         """Return a part for the named bodies that exist."""
         sim, kept = control.sim, {}
-        boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
+        boxes = dict(zip(sim.core.box_names, sim.scene.boxes, strict=True))
         for name in names:
             robot, row = sim.robots.get(name), sim.snapshot.rows.get(name)
             if robot is None and name not in boxes:
@@ -420,14 +424,14 @@ class Removed(Part):
                 start=start,
                 pose=pose,
                 odometry=_odometry(sim, row) if drives and row is not None else None,
-                program=sim.programs.get(name),
-                is_served=sim.is_served(name),
+                program=sim.core.programs.by_robot.get(name),
+                is_served=sim.core.is_served(name),
                 is_ghost=robot is not None and robot.is_ghost,
                 is_stopped=robot is not None and robot.electrics.estop_pressed,
                 is_kept_off=robot is not None and robot.is_kept_off,
                 spawned=control.spawned.get(name),
                 port=0 if control.grounds is None else control.grounds.port_of(name),
-                placements=sim.placements(name),
+                placements=sim.core.placements(name),
             )
 
         return cls(kept)
@@ -438,7 +442,7 @@ class Removed(Part):
             {
                 name: kept
                 for name, kept in self.kept.items()
-                if name not in control.sim.engine.rows
+                if name not in control.sim.core.engine.rows
             }
         )
 
@@ -459,7 +463,7 @@ class Removed(Part):
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         back: list[str] = []
         robots: list[Robot] = []
-        taken = [name for name in self.kept if name in sim.engine.rows]
+        taken = [name for name in self.kept if name in sim.core.engine.rows]
         _note(
             notes,
             taken,
@@ -521,7 +525,7 @@ class Removed(Part):
         if robot is not None:
             # `add_robots` marks all robots as served.
             if not kept.is_served:
-                sim.unserve([name])
+                sim.core.unserve([name])
             # Controllers keep their options, but restart from their initial state.
             if kept.program is not None:
                 employ(robot, kept.program)
@@ -535,12 +539,12 @@ class Removed(Part):
             if kept.spawned is not None:
                 control.spawned[name] = kept.spawned
 
-        before = sim.placements(name)
+        before = sim.core.placements(name)
         _put(sim, name, kept.pose, kept.odometry, caller.source)
         body = control.identity(name)
         # Boxes keep their identity, so their placements continue to count.
         if body == kept.body:
-            own.count_own((name, body), sim.placements(name) - before)
+            own.count_own((name, body), sim.core.placements(name) - before)
         else:
             log.succeed(name, kept.body, body, kept.placements, own)
 
@@ -560,7 +564,7 @@ class MapReplaced(Part):
         for name, robot in replaced.robots.items():
             # Only robots that survived the change of the map.
             if sim.robots.get(name) is robot:
-                number = sim.placements(name) - replaced.placements[name]
+                number = sim.core.placements(name) - replaced.placements[name]
                 if number:
                     own.count_own((name, robot), number)
                     others = own.by_others(sim, (name, robot))
@@ -606,7 +610,7 @@ class MapReplaced(Part):
         removed = Removed.of(control, came)
         if came:
             Remove(names=tuple(came)).perform(control, caller)
-        for name in sim.box_names:
+        for name in sim.core.box_names:
             if name in self.replaced.poses:
                 sim.put(name, self.replaced.poses[name], caller.source)
                 # The client's own placement does not count as foreign.
@@ -639,7 +643,7 @@ class WentBack(Part):
     def of(cls, sim: Simulation) -> WentBack | None:
         """Return the current world; None if it cannot be saved."""
         try:
-            return cls(sim.save_state(), sim.scene, sim.models(), sim.time)
+            return cls(sim.save_state(), sim.scene, sim.core.states.models(), sim.time)
         except StateError:
             return None
 
@@ -672,9 +676,9 @@ class WentBack(Part):
             return []
 
         # The state names models that the current world may not have.
-        sim.know(self.models)
+        sim.core.states.know(self.models)
         try:
-            sim.branch(self.state, self.scene)
+            sim.core.states.branch(self.state, self.scene)
         except StateError as error:
             notes.append(str(error))
             return []

@@ -217,7 +217,7 @@ def failed(robot: Robot, error: BaseException, how: str) -> None:
     )
     # The controller itself may have removed the robot.
     if not robot._is_removed:
-        robot.simulation.crash_program(robot.name)
+        robot.simulation.core.programs.crash(robot.name)
         robot.command.stop()
 
 

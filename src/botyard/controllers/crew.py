@@ -9,11 +9,11 @@ from botyard.controllers.base import failed
 from botyard.controllers.registry import checked_factory, make
 from botyard.errors import BotyardError
 from botyard.model.world import Program
-from botyard.sim import simulation
+from botyard.sim import programs
 from botyard.sim.simulation import Robot
 
 
-@simulation.employ.implementation
+@programs.employ.implementation
 def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
     """Assign a controller to a robot from the next step on.
 
@@ -44,5 +44,5 @@ def _employ(robot: Robot, program: Program) -> None:
     sim = robot.simulation
     factory = checked_factory(robot, program)
     # After the checks, so that an unknown controller or option changes nothing.
-    sim.rest_program(robot.name)
-    sim.drive(robot.name, make(robot, program, factory, sim.seed).act, program)
+    sim.core.programs.rest(robot.name)
+    sim.core.drive(robot.name, make(robot, program, factory, sim.seed).act, program)

@@ -94,7 +94,7 @@ class CrowdController(GoalDriver, ABC):
         """Read the true state, and command the robot for the next step."""
         robot, sim = self._robot, self._robot.simulation
         state, row = sim.snapshot.state, sim.snapshot.rows[robot.name]
-        radius = sim.engine.bodies.radius
+        radius = sim.core.engine.bodies.radius
         ahead = np.where(MUST_TURN[state.drive], crowds.AHEAD_SHARE * radius, 0.0)
         position, velocity = crowds.discs(
             state.pose[None], state.vel[None], ahead[None]

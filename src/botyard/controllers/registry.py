@@ -39,7 +39,7 @@ from botyard.errors import (
 )
 from botyard.model.world import Program
 from botyard.processes import codeload
-from botyard.sim import simulation
+from botyard.sim import programs
 from botyard.sim.simulation import Robot
 
 _BUILTIN: dict[str, ControllerFactory] = {
@@ -91,7 +91,7 @@ def controller_names() -> list[str]:
     return sorted([*_BUILTIN, *PACKAGED.names()])
 
 
-@simulation.is_controller.implementation
+@programs.is_controller.implementation
 def is_controller(name: str, allow_code: bool = False) -> bool:
     """Return whether a controller of this name exists or was registered by the user.
 
@@ -192,7 +192,7 @@ def _check_function(code: Callable[..., Any], name: str) -> None:
         ) from None
 
 
-@simulation.program_of.implementation
+@programs.program_of.implementation
 def program_of(controller: object, options: dict[str, Any]) -> Program:
     """Return the program for a name, a class, a function or a `Program`.
 

@@ -218,7 +218,7 @@ def random_destination(
         bounds of the map.
     """
     pose, sim = robot.truth, robot.simulation
-    is_free = sim.is_free_for(robot)
+    is_free = sim.core.places.is_free_for(robot)
     for _ in range(ATTEMPTS):
         if area is not None:
             x, y = draw.uniform(area[0], area[2]), draw.uniform(area[1], area[3])

@@ -18,15 +18,16 @@ from botyard.pictures.files import save_picture
 from botyard.pictures.options import PictureOptions, picture_options
 from botyard.pictures.painter import Painter
 from botyard.pictures.still import take
-from botyard.sim import simulation
+from botyard.sim import observation
+from botyard.sim.simulation import Simulation
 
 NOTEBOOK_WIDTH: Final = 800
 """Width of pictures in notebooks, pixels."""
 
 
-@simulation.render.implementation
+@observation.render.implementation
 def render(
-    sim: simulation.Simulation,
+    sim: Simulation,
     path: str | Path | None,
     options: Mapping[str, Any],
     overwrite: bool,
@@ -60,7 +61,7 @@ def render(
     return image
 
 
-def _look_back(sim: simulation.Simulation, seconds: float, painter: Painter) -> None:
+def _look_back(sim: Simulation, seconds: float, painter: Painter) -> None:
     """Show a painter the recent positions of robots, for their trails.
 
     Raises
@@ -74,16 +75,16 @@ def _look_back(sim: simulation.Simulation, seconds: float, painter: Painter) -> 
             "sim.history.keep() at its start"
         )
 
-    past: simulation.Simulation | None = None
+    past: Simulation | None = None
     for moment in sim.history.moments:
         if sim.time - seconds <= moment.time < sim.time:
             past = sim.history.look(moment.time, past)
             painter.see(take(past, False))
 
 
-@simulation.png.implementation
-def png(sim: simulation.Simulation, robot: str | None) -> bytes:
-    """Return a picture for notebooks; see `botyard.sim.simulation.png`."""
+@observation.png.implementation
+def png(sim: Simulation, robot: str | None) -> bytes:
+    """Return a picture for notebooks; see `botyard.sim.observation.png`."""
     if robot is None:
         return encoded(render_still(take(sim), PictureOptions(size=NOTEBOOK_WIDTH)))
     return encoded(

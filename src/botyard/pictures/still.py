@@ -163,7 +163,7 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
 
         return kinds[id(of)]
 
-    names = [*sim.robots, *sim.box_names]
+    names = [*sim.robots, *sim.core.box_names]
     at = [rows[name] for name in names]
     poses: Array = state.pose[at] if at else np.zeros((0, 3))
     # A mask of 0 hides a body from all sensors.

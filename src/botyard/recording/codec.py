@@ -206,10 +206,10 @@ def setup_of(sim: Simulation) -> Setup:
     return Setup(
         seed=sim.seed,
         step=sim.dt,
-        odometry_error=sim.engine.odometry_error_mode.name.lower(),
-        sensor_noise=sim.sensor_noise,
-        threads=sim.threads,
-        range_step=sim.range_step,
+        odometry_error=sim.core.engine.odometry_error_mode.name.lower(),
+        sensor_noise=sim.core.sensor_noise,
+        threads=sim.core.threads,
+        range_step=sim.core.range_step,
     )
 
 
@@ -220,7 +220,9 @@ def models_of(sim: Simulation) -> Sequence[Model]:
     """
     # Computing the digest registers all models.
     sim.digest()
-    return [one for one in sim._known.objects.values() if isinstance(one, Model)]
+    return [
+        one for one in sim.core.states.known.objects.values() if isinstance(one, Model)
+    ]
 
 
 def encode_setup(setup: Setup) -> bytes:

@@ -293,7 +293,7 @@ def _check_columns(
     """
     # An empty simulation declares the same columns, and the cache runs this check once.
     roster = Roster(schema, b"", "", b"", [], {name: [] for name in tables}, [])
-    check_columns(Simulation(), Begin(version, program), roster)
+    check_columns(Simulation().core, Begin(version, program), roster)
 
 
 def differences(
@@ -312,7 +312,7 @@ def differences(
     """
     head, data = split(state, Head, budget.bytes)
     mine, roster = _present(sim), _roster(head)
-    check_columns(sim, head, roster)
+    check_columns(sim.core, head, roster)
     yield from _of_rosters(roster, mine.roster)
     if [body.name for body in roster.bodies] == [
         body.name for body in mine.roster.bodies
@@ -330,10 +330,13 @@ def _present(sim: Simulation) -> _Parts:
     # compared.
     head, _ = split(sim.save_state(programs=False), Head, 2**62)
     names = [
-        one.name for one in declared(sim.engine, masses=sim.engine.dynamics is not None)
+        one.name
+        for one in declared(
+            sim.core.engine, masses=sim.core.engine.dynamics is not None
+        )
     ]
     return _Parts(
-        head, _roster(head), dict(zip(names, columns_of(sim.engine), strict=True))
+        head, _roster(head), dict(zip(names, columns_of(sim.core.engine), strict=True))
     )
 
 
@@ -345,7 +348,7 @@ def _columns(
         CONTACTS: max(head.contacts, 0),
     }
     found, at = dict[str, NDArray[Any]](), 0
-    for one in declared(sim.engine, masses=head.contacts >= 0):
+    for one in declared(sim.core.engine, masses=head.contacts >= 0):
         shape = (rows.get(one.rows, 0), *one.shape)
         size = one.dtype.itemsize * math.prod(shape)
         if at + size > len(data):

@@ -22,8 +22,9 @@ from botyard.model.scene import Scene
 from botyard.recording import frames
 from botyard.sim.branching import is_same_map
 from botyard.sim.history import Moment, make_history
+from botyard.sim.savedstates import sealed
 from botyard.sim.simulation import Simulation
-from botyard.sim.state import rebuild, sealed
+from botyard.sim.state import rebuild
 from botyard.sim.statehead import IN_ROSTER
 
 MINUTES: Final = 10.0
@@ -153,7 +154,7 @@ class History(ReadOnly):
         self._next = tick + self._every
         try:
             self._count += 1
-            self._append(self._sim.save_moment(self._count))
+            self._append(self._sim.core.states.save_moment(self._count))
         except StateError as error:
             # The simulation goes on, and a later moment may be possible to save.
             self.problem = str(error)
@@ -163,7 +164,7 @@ class History(ReadOnly):
     def _append(self, state: bytes) -> None:
         sim = self._sim
         part = self._parts[-1] if self._parts else None
-        revision = sim.feed.last(*IN_ROSTER)
+        revision = sim.core.feed.last(*IN_ROSTER)
         # New robots or maps change what a state refers to, so a new part starts with a
         # keyframe.
         if (
@@ -171,7 +172,7 @@ class History(ReadOnly):
             or len(part.frames) >= FRAMES_PER_KEYFRAME
             or revision != self._roster
         ):
-            part = _Part(sim.scene, sim.models())
+            part = _Part(sim.scene, sim.core.states.models())
             self._parts.append(part)
             self._count_maps()
             self._roster, self._before = revision, None
@@ -320,22 +321,27 @@ class History(ReadOnly):
         if other is None:
             options: Mapping[str, Any] = {
                 "step": sim.dt,
-                "odometry_error": sim.engine.odometry_error_mode.name.lower(),
-                "sensor_noise": sim.sensor_noise,
-                "threads": sim.threads,
-                "range_step": sim.range_step,
+                "odometry_error": sim.core.engine.odometry_error_mode.name.lower(),
+                "sensor_noise": sim.core.sensor_noise,
+                "threads": sim.core.threads,
+                "range_step": sim.core.range_step,
             }
             models: Any = part.described
             other = rebuild(
-                type(sim), part.scene, models, sim.described, options, state
+                type(sim),
+                part.scene,
+                models,
+                sim.core.descriptions.described,
+                options,
+                state,
             )
             # The warnings were already shown when this moment was simulated.
-            other.warn_by(_silent)
+            other.core.warn_by(_silent)
         else:
             if not is_same_map(other.scene, part.scene):
                 other.replace_scene(part.scene)
             # The other world may never have seen these models.
-            other.know(part.described)
+            other.core.states.know(part.described)
             other.restore(state)
 
         other.settle()
@@ -344,7 +350,7 @@ class History(ReadOnly):
     def go_on_from(self, time: float) -> Moment:
         """Continue the simulation from the last moment at or before a time, s.
 
-        Later moments are forgotten. See `Simulation.branch`.
+        Later moments are forgotten. See `SavedStates.branch`.
 
         Raises
         ------
@@ -353,8 +359,8 @@ class History(ReadOnly):
         """
         part, state = self._state(time)
         moment = self.moment(time)
-        self._sim.know(part.described)
-        self._sim.branch(state, part.scene)
+        self._sim.core.states.know(part.described)
+        self._sim.core.states.branch(state, part.scene)
         self._drop_from(moment.tick + 1)
         self._next = moment.tick + self._every
         return moment

@@ -59,7 +59,7 @@ class Player:
         self.track = track
         self.sim: Simulation = make(track.start, track.state(0), track.budget)
         # States can refer to models that appear later, so make all of them known.
-        self.sim.know(track.models)
+        self.sim.core.states.know(track.models)
         self.loop = False
         self.corrections = 0
         self.ended: Callable[[], object] = _nothing
@@ -70,7 +70,7 @@ class Player:
         self._is_replaying = False
         self._is_foreign = False
         self._warned = set[str]()
-        self.sim.journal(self._note_change)
+        self.sim.core.journal.listen(self._note_change)
         self.sim.before_step(self._before)
         self.sim.after_step(self._after)
 
@@ -168,7 +168,7 @@ class Player:
         def act() -> None:
             while self.sim.tick < tick:
                 self._changes()
-                self.sim.engine.step()
+                self.sim.core.engine.step()
                 self._compare()
 
         self._replay(act)

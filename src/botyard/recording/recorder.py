@@ -79,8 +79,8 @@ from botyard.recording.samples import Selection, Watcher
 from botyard.recording.stalls import Stalled, Stalls
 from botyard.recording.writer import Work, Writer
 from botyard.sim.journal import JUMPS, Entry, ReplaceScene, Submit, SubmitVelocities
+from botyard.sim.savedstates import sealed
 from botyard.sim.simulation import Simulation
-from botyard.sim.state import sealed
 from botyard.version import __version__
 
 BINARY: Final = "application/x-botyard"
@@ -207,7 +207,7 @@ class Recorder:
             # now.
             check_replaceable(path, force=choices.overwrite)
         self._watcher = Watcher(sim, selection, f"recording {next(_numbers)}")
-        self._scribe = RosEncoder(types(), selection, sim.range_step)
+        self._scribe = RosEncoder(types(), selection, sim.core.range_step)
         output = Output(path, ring, force=choices.overwrite, began=self.files.append)
         self._channels = {
             topic: self._scribe.channel(output, topic, kind)
@@ -220,10 +220,10 @@ class Recorder:
         self._part_us = self._last_us
         self._wants_part = ""
         self._order = 0
-        self._columns = Columns(sim.engine)
+        self._columns = Columns(sim.core.engine)
         self._checked: list[tuple[int, bytes]] = []
         self._checked_bytes = 0
-        self._check_every = checks.every(sim.engine.clock.step_us)
+        self._check_every = checks.every(sim.core.engine.clock.step_us)
         self._changed_at = -1
         self._commands: list[Entry | Driven] = []
         self._commanded: tuple[int, Mapping[str, int]] = 0, {}
@@ -250,9 +250,9 @@ class Recorder:
         self._ends = [
             # Velocity commands come as plain values, because there can be thousands per
             # step.
-            sim._journal_of_driving(self._entry, self._drive),
+            sim.core.journal.listen(self._entry, self._drive),
             sim.after_step(self._step),
-            sim.on_close(lambda _: self.close()),
+            sim.core.on_close(lambda _: self.close()),
         ]
         # A program that ends without a call of close must not lose the waiting data.
         atexit.register(self.close)
@@ -462,7 +462,7 @@ class Recorder:
         yield "numpy", np.__version__
         yield "map", sim.scene.source or sim.scene.name
         yield "seed", str(sim.seed)
-        yield "step_us", str(sim.engine.clock.step_us)
+        yield "step_us", str(sim.core.engine.clock.step_us)
         yield "tick", str(sim.tick)
         yield "part", str(len(self.files) + 1)
 
@@ -585,7 +585,7 @@ class Recorder:
             time.time(),
         )
         try:
-            moment = sim.save_moment(0)
+            moment = sim.core.states.save_moment(0)
         except StateError:
             # The log already has this error, from the start of the recording.
             return
@@ -625,7 +625,7 @@ class Recorder:
         if isinstance(change, _COMMANDS):
             commands = self._commands
             if not commands:
-                self._commanded = self._sim.snapshot.time_us, self._sim.engine.rows
+                self._commanded = self._sim.snapshot.time_us, self._sim.core.engine.rows
             commands.append(entry)
             if len(commands) >= COMMANDS_TOGETHER:
                 self._put_commands()
@@ -663,7 +663,7 @@ class Recorder:
         self._order = order
         commands = self._commands
         if not commands:
-            self._commanded = self._sim.snapshot.time_us, self._sim.engine.rows
+            self._commanded = self._sim.snapshot.time_us, self._sim.core.engine.rows
         commands.append((tick, order, source, name, command.v, command.w, command.vy))
         if len(commands) >= COMMANDS_TOGETHER:
             self._put_commands()

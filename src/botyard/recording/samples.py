@@ -383,7 +383,7 @@ class Watcher:
             for name, robot in sim.robots.items()
             if _is_recorded(robot, self._selection)
         }
-        return Plan(robots, sim.engine.rows, sensors, versions)
+        return Plan(robots, sim.core.engine.rows, sensors, versions)
 
 
 def _reading(robot: Robot, key: Key) -> Any:

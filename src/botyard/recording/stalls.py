@@ -57,13 +57,13 @@ class Stalls:
         """Return the changes of this step; None without any, or if bodies changed."""
         # Do not use the snapshot passed to listeners: an earlier listener may have
         # removed a robot.
-        now, rows = self._sim.snapshot.state.stall.tobytes(), self._sim.engine.rows
+        now, rows = self._sim.snapshot.state.stall.tobytes(), self._sim.core.engine.rows
         before, self._before = self._before, now
         # Rows have moved, so the columns of the two steps do not correspond.
         if rows is not self._rows:
             self._rows, self._robots = rows, frozenset(self._sim.robots)
         elif now != before:
-            return Stalled(rows, self._robots, before, now)
+            return Stalled(self._sim.core.engine.rows, self._robots, before, now)
 
         return None
 

@@ -10,7 +10,7 @@ from botyard.api import arguments
 from botyard.errors import ArgumentError
 from botyard.recording.recorder import Choices, Recorder
 from botyard.recording.samples import RATES_HZ, Selection
-from botyard.sim import simulation
+from botyard.sim import observation
 from botyard.sim.recordings import Recording
 from botyard.sim.simulation import Simulation
 
@@ -131,7 +131,7 @@ def _rates(rate: float | Mapping[str, float] | None) -> Mapping[str, float]:
     return found if "*" in found else {**found, **RATES_HZ, **found}
 
 
-@simulation.record.implementation
+@observation.record.implementation
 def _record(sim: Simulation, path: str | Path, choices: Mapping[str, Any]) -> Recording:
     """Start to record; see `Simulation.record`."""
     return Recorder(sim, Path(path), choose(**choices))

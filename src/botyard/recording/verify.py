@@ -363,7 +363,7 @@ def make(start: Beginning, state: bytes, budget: Budget = Budget()) -> Simulatio
         range_step=setup.range_step,
         warn=lambda text: None,
     )
-    sim.know(start.models)
+    sim.core.states.know(start.models)
     # A recording comes from outside, so its programs must not run.
     sim.restore(
         state, programs=False, budget=replace(budget, robots=max(budget.robots, 0))
@@ -381,12 +381,14 @@ class _Run:
         self.proof = Proof(begin=self.sim.tick, end=self.sim.tick, states=1)
         self._path, self._budget = path, budget
         self._state: bytes | None = first
-        self._columns = Columns(self.sim.engine)
-        self._kept = Kept(self.sim.engine.clock.step_us)
+        self._columns = Columns(self.sim.core.engine)
+        self._kept = Kept(self.sim.core.engine.clock.step_us)
         self._same = self.sim.tick
         self._suspect: Divergence | None = None
         self._lost: dict[str, int] = {}
-        self._max_steps = max(1, round(MAX_GAP_S * 1e6 / self.sim.engine.clock.step_us))
+        self._max_steps = max(
+            1, round(MAX_GAP_S * 1e6 / self.sim.core.engine.clock.step_us)
+        )
 
     def take(self, message: Message) -> bool:
         """Process a record. Returns False when the result is complete."""
@@ -445,7 +447,7 @@ class _Run:
         while sim.tick < tick:
             # Step the engine directly: listeners of steps do not belong to the recorded
             # run.
-            sim.engine.step()
+            sim.core.engine.step()
             if self._kept.wants(sim.tick):
                 # The check of this step comes later in the file.
                 self._kept.add(sim.tick, self._columns.copy(), self._columns.layout)

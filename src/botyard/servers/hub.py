@@ -93,7 +93,7 @@ class Hub:
         self._followers: list[
             tuple[Callable[[], None], tuple[Subject, ...], ErrorBarrier]
         ] = []
-        self._revision = sim.feed.revision
+        self._revision = sim.core.feed.revision
         self._stop = asyncio.Event()
         self._wake = asyncio.Event()
         self._paused = False
@@ -171,7 +171,7 @@ class Hub:
 
         Return whether there were any.
         """
-        feed = self.sim.feed
+        feed = self.sim.core.feed
         if feed.revision == self._revision:
             return False
         before, self._revision = self._revision, feed.revision
@@ -210,7 +210,7 @@ class Hub:
     def pause(self) -> None:
         """Pause simulated time; changes by clients still take effect."""
         self._paused, self._allowed = True, 0
-        self.sim.feed.tell(Subject.PACE)
+        self.sim.core.feed.tell(Subject.PACE)
         self._tell_watchers()
 
     def resume(self) -> None:
@@ -237,7 +237,7 @@ class Hub:
 
     def _restart(self) -> None:
         """Count deadlines from now on, after a change of the rate."""
-        self.sim.feed.tell(Subject.PACE)
+        self.sim.core.feed.tell(Subject.PACE)
         self._restarted = True
         self._marks.clear()
         self._wake.set()
@@ -282,7 +282,7 @@ class Hub:
             if self._stop.is_set() or (self._paused and not self._allowed):
                 continue
             started = loop.time()
-            self.sim.timing = Timing(
+            self.sim.core.timing = Timing(
                 self.sim.dt, interval or self.sim.dt, started - last
             )
             last = started
@@ -307,7 +307,7 @@ class Hub:
         now = asyncio.get_running_loop().time()
         self._look(now)
         await self._sleep(min(now + SETTLE_INTERVAL_S, self._next_look))
-        if self.sim.is_pending:
+        if self.sim.core.is_pending:
             self.settle()
 
     def _look(self, now: float) -> None:

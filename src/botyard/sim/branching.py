@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from botyard.engine.state import join, split
 from botyard.errors import StateError
 from botyard.formats.budget import Budget
 from botyard.model.scene import Scene
-from botyard.sim.population import Population
+from botyard.sim.core import Core
 from botyard.sim.statehead import Head, Known, Rays, Roster
 
 SOURCE: Final = "branch"
@@ -32,13 +32,13 @@ SOURCE: Final = "branch"
 
 
 def branch(
-    sim: Population[Any],
+    core: Core,
     known: Known,
     restore: Callable[[bytes], None],
     state: bytes,
     scene: Scene | None,
 ) -> None:
-    """Continue from a state; see `Simulation.branch`.
+    """Continue from a state; see `SavedStates.branch`.
 
     `restore` is the simulation's method of that name.
     """
@@ -61,32 +61,32 @@ def branch(
     # A robot of the same name but another model is another robot to its clients.
     stay = {
         name
-        for name, robot in sim.robots.items()
+        for name, robot in core.robots.items()
         if robots.get(name) == known.digest(robot.spec)
     }
-    driven = {name for name in stay if sim.robots[name].clients}
+    driven = {name for name in stay if core.robots[name].clients}
     # Read before the restoration overwrites the present values.
-    commands = {name: _set_up(sim, name) for name in robots if name in driven}
+    commands = {name: _set_up(core, name) for name in robots if name in driven}
     stopped = [name for name in robots if name in driven or head.claims.get(name)]
     there = {
         body.name
         for body in roster.bodies
-        if body.name in (stay if body.start is not None else sim.box_names)
+        if body.name in (stay if body.start is not None else core.box_names)
     }
     numbers = zip(robots, head.teleports, strict=True)
     head.teleports = [
-        sim.robots[name]._teleports + 1 if name in stay else number
+        core.robots[name]._teleports + 1 if name in stay else number
         for name, number in numbers
     ]
     # The present sources stay connected, and keep their robots.
     head.claims = {
-        name: list(sim.robots[name].clients) for name in robots if name in driven
+        name: list(core.robots[name].clients) for name in robots if name in driven
     }
     head.holds = {
-        name: list(sources) for name, sources in sim._holds.items() if name in there
+        name: list(sources) for name, sources in core.holds.items() if name in there
     }
     # Clients have set these rays; the scans that they expect must keep their form.
-    configured = sorted(sim._configured.items(), key=lambda item: item[0])
+    configured = sorted(core.configured.items(), key=lambda item: item[0])
     head.rays = [rays for rays in head.rays if rays.robot not in driven] + [
         Rays(name, index, b.angle0, b.step, b.count)
         for (name, index), b in configured
@@ -97,21 +97,21 @@ def branch(
     # Readings under way were measured with the rays of that moment. The client may have
     # set other rays since.
     head.late = [one for one in head.late if one.robot not in driven]
-    if scene is not None and not is_same_map(scene, sim.scene):
+    if scene is not None and not is_same_map(scene, core.scene):
         # `restore` requires the map of the state.
-        sim.replace_scene(scene)
+        core.replace_scene(scene)
     # The join computes a new checksum for the changed head.
     restore(join(msgspec.msgpack.encode(head), [np.frombuffer(data, np.uint8)]))
     for name in stopped:
         # After the restoration, which would overwrite queued commands.
         for command in (cmd.Stop(), *commands.get(name, ())):
-            sim.submit(name, command, SOURCE)
+            core.submit(name, command, SOURCE)
 
-    for name, row in sim.engine.rows.items():
+    for name, row in core.engine.rows.items():
         # Holds belong to connections: a source that held the body then may have left,
         # and another one may have come since.
-        if bool(sim.engine.state.held[row]) != bool(sim.holders(name)):
-            sim.hold(name, False, SOURCE)
+        if bool(core.engine.state.held[row]) != bool(core.holders(name)):
+            core.hold(name, False, SOURCE)
 
 
 def is_same_map(one: Scene, two: Scene) -> bool:
@@ -136,9 +136,9 @@ def _is_same(one: object, two: object) -> bool:
     )
 
 
-def _set_up(sim: Population[Any], name: str) -> list[cmd.Command]:
+def _set_up(core: Core, name: str) -> list[cmd.Command]:
     """Return commands that restore the motors, limits and ramps that clients have set."""
-    state, row = sim.snapshot.state, sim.snapshot.rows[name]
+    state, row = core.snapshot.state, core.snapshot.rows[name]
     v, vy, w = state.max_vel[row].tolist()
     ramps = enumerate(
         zip(state.accel[row].tolist(), state.decel[row].tolist(), strict=True)

@@ -22,7 +22,7 @@ class Commands(ReadOnly):
 
     def submit(self, command: cmd.Command) -> None:
         """Queue any command of `botyard.engine.commands`."""
-        self._robot._sim.submit(self._robot.name, command, self._source)
+        self._robot._core.submit(self._robot.name, command, self._source)
 
     def __call__(
         self, v: float | None = None, w: float | None = None, vy: float | None = None
@@ -107,7 +107,7 @@ class Commands(ReadOnly):
 
     def odometry_errors(self, on: bool) -> None:
         """Switch odometry errors on (in the mode of the simulation) or off (TODO-033)."""
-        engine = self._robot._sim._engine
+        engine = self._robot._core.engine
         # "On" restores the mode with which the simulation was made.
         mode = engine.odometry_error_mode if on else OdometryErrorMode.NONE
         self.submit(cmd.SetOdometryErrors(mode, int(engine.seed_word)))

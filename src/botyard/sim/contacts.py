@@ -125,14 +125,14 @@ def _cross(a: F8, b: F8) -> bool:
         )
 
 
-def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
+def nearest(core: Core, row: int, within: float) -> tuple[float, str]:
     """Return the obstacle nearest to the outline of a body.
 
     If there is no obstacle, the nearest body with mass is returned.
 
     Parameters
     ----------
-    sim : Core
+    core : Core
         Simulated world.
     row : int
         Row of the body.
@@ -144,15 +144,15 @@ def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
     (float, str)
         Distance, m, and name; (inf, `WALL`) if nothing is within reach.
     """
-    specs, state = sim.engine.specs, sim.snapshot.state
-    pose, radius = state.pose, sim.engine.bodies.radius
+    specs, state = core.engine.specs, core.snapshot.state
+    pose, radius = state.pose, core.engine.bodies.radius
     mine = placed(specs[row].parts, pose[row])
     low, high = (
         mine.reshape(-1, 2).min(axis=0) - within,
         mine.reshape(-1, 2).max(axis=0) + within,
     )
     best, name = math.inf, WALL
-    if (found := edge_distance(mine, _walls(sim, low, high))) <= within:
+    if (found := edge_distance(mine, _walls(core, low, high))) <= within:
         best = found
     away = np.abs(pose[:, :2] - pose[row, :2]).max(axis=1)
     for visible in (Visible.OBSTACLE, Visible.PUSHED):
@@ -174,9 +174,9 @@ def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
     return best, name
 
 
-def _walls(sim: Core, low: F8, high: F8) -> F8:
+def _walls(core: Core, low: F8, high: F8) -> F8:
     """Return walls, and edges of point cells, that block robots near a box, (n, 4)."""
-    scene = sim.scene
+    scene = core.scene
     s, p, edge = scene.segments, scene.points, scene.resolution
     near = (
         (np.minimum(s[:, 0], s[:, 2]) <= high[0])
@@ -209,24 +209,24 @@ def _walls(sim: Core, low: F8, high: F8) -> F8:
     return np.concatenate([walls, *(np.column_stack(side) for side in sides)])
 
 
-def stopping(sim: Core, row: int) -> str | None:
+def stopping(core: Core, row: int) -> str | None:
     """Return the name of the obstacle of a stalled body; None if it is gone."""
-    met = sim.engine.met(row)
+    met = core.engine.met(row)
     # The engine noted the obstacle itself.
     if met is not None:
-        return WALL if met == WALL_ROW else sim.engine.specs[met].name
-    away, name = nearest(sim, row, TOUCH_M)
+        return WALL if met == WALL_ROW else core.engine.specs[met].name
+    away, name = nearest(core, row, TOUCH_M)
     return name if away <= TOUCH_M else None
 
 
-def pressing(sim: Core) -> dict[str, list[str]]:
+def pressing(core: Core) -> dict[str, list[str]]:
     """Return the names that bodies press on, by body.
 
     Pairs in which at least one body has mass count. Each name occurs once, in no
     defined order.
     """
     found: dict[str, list[str]] = {}
-    dynamics, specs = sim.engine.dynamics, sim.engine.specs
+    dynamics, specs = core.engine.dynamics, core.engine.specs
     if dynamics is not None:
         for pair in dynamics.pressing(WALL, {spec.uid: spec.name for spec in specs}):
             for one, other in (pair, pair[::-1]):
@@ -237,27 +237,27 @@ def pressing(sim: Core) -> dict[str, list[str]]:
     return found
 
 
-def touching(sim: Core, name: str) -> tuple[str, ...]:
+def touching(core: Core, name: str) -> tuple[str, ...]:
     """Return the names of everything that a robot touches now.
 
     These are its obstacle, the robots that it stops, and bodies it presses on if one of
     the two has mass.
     """
-    snapshot = sim.snapshot
-    sim.engine.note_contacts()
+    snapshot = core.snapshot
+    core.engine.note_contacts()
     rows, stall = snapshot.rows, snapshot.state.stall
-    stops = stopping(sim, rows[name]) if stall[rows[name]] else None
+    stops = stopping(core, rows[name]) if stall[rows[name]] else None
     found = [] if stops is None else [stops]
     for other, row in rows.items():
         if (
             other != name
             and stall[row]
             and other not in found
-            and stopping(sim, row) == name
+            and stopping(core, row) == name
         ):
             found.append(other)
 
-    found += [other for other in pressing(sim).get(name, ()) if other not in found]
+    found += [other for other in pressing(core).get(name, ()) if other not in found]
     return tuple(found)
 
 
@@ -270,16 +270,16 @@ class ContactLog(Sequence[Contact]):
 
     Parameters
     ----------
-    sim : Core
+    core : Core
         Simulated world.
     episodes : Episodes
         Episodes of the world.
     """
 
-    def __init__(self, sim: Core, episodes: Episodes) -> None:
-        self._sim, self._episodes = sim, episodes
-        sim.engine.note_contacts()
-        self._revision = sim.feed.last(Subject.TIME)
+    def __init__(self, core: Core, episodes: Episodes) -> None:
+        self._core, self._episodes = core, episodes
+        core.engine.note_contacts()
+        self._revision = core.feed.last(Subject.TIME)
         self._entries: deque[Contact] = deque(maxlen=MAX_CONTACTS)
         self._begun: deque[int] = deque(maxlen=MAX_CONTACTS)
         """Number of started episodes at each entry.
@@ -292,21 +292,21 @@ class ContactLog(Sequence[Contact]):
 
     def look(self, snapshot: Snapshot) -> None:
         """Add the contacts of the step that has just ended."""
-        sim, stall = self._sim, snapshot.state.stall
+        core, stall = self._core, snapshot.state.stall
         # A reset or a restored state breaks the comparison with the previous step.
-        if sim.feed.last(Subject.TIME) != self._revision:
+        if core.feed.last(Subject.TIME) != self._revision:
             self._go_back(snapshot.time)
-        pressed = pressing(sim)
+        pressed = pressing(core)
         # In most steps of most worlds nothing touches.
         if not pressed and not stall.any():
             self._touched.clear()
             return
 
         before, self._touched = self._touched, {}
-        for name in sim._robots:
+        for name in core.robots:
             row = snapshot.rows[name]
             others = pressed.get(name, [])
-            stops = stopping(sim, row) if stall[row] else None
+            stops = stopping(core, row) if stall[row] else None
             if stops is not None and stops not in others:
                 others = [stops, *others]
             if others:
@@ -326,7 +326,7 @@ class ContactLog(Sequence[Contact]):
 
         The touching pairs before that step are unknown.
         """
-        self._revision = self._sim.feed.last(Subject.TIME)
+        self._revision = self._core.feed.last(Subject.TIME)
         self._touched.clear()
         while (
             self._entries

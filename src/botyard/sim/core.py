@@ -1,41 +1,54 @@
-"""Core of a simulation: engine, devices, queue of commands, journal.
+"""Core of a simulation: engine, devices, robots, queue of commands, journal.
 
-`Simulation` is a `Core` with robots, files, states and pictures. Robots, sensors and
-the fleet depend on the core alone, so that they need not import `Simulation`.
+Robots, sensors and the fleet depend on the core alone, so that they need not import
+`Simulation`. `botyard.sim.simulationcore` adds places and states to it; that object is
+`Simulation.core`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from botyard.api import arguments
 from botyard.api.readonly import ReadOnly
-from botyard.api.revisions import Revisions
+from botyard.api.revisions import Subject
 from botyard.devices.ranging import RangeDevices
 from botyard.engine import commands as cmd
+from botyard.engine.build import robot_body
 from botyard.engine.crowd import Crowd
-from botyard.engine.layout import F8
+from botyard.engine.layout import F8, Grid
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.tables import Row, Table
 from botyard.errors import NotNowError, UnknownNameError
+from botyard.formats.base import Warn
 from botyard.geometry import Pose, relative
 from botyard.model.beams import Bundle
+from botyard.model.objects import Described
+from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.robotport import Timing
 from botyard.model.scene import Scene
+from botyard.model.world import Program
+from botyard.names import MAX_NAME
+from botyard.sim.descriptions import Descriptions
 from botyard.sim.journal import (
     Change,
-    Drive,
-    Entry,
+    Describe,
     Journal,
+    RemoveRobots,
+    ReplaceScene,
     Submit,
     SubmitVelocities,
+    Unserve,
     WriteDevice,
 )
+from botyard.sim.placement import places_back
+from botyard.sim.placement_warnings import doubtful_map, to_warnings
 from botyard.sim.programs import Programs
 
 _TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
@@ -70,7 +83,7 @@ class Member(ReadOnly):
 
     def __init__(self, core: Core, name: str, spec: RobotSpec, start: Pose) -> None:
         vars(self).update(name=name, spec=spec, start=start)
-        self._sim = core
+        self._core = core
         self._teleports = 0
         self._is_left_off = False
         """Whether the motors are off because a client's session ended.
@@ -83,11 +96,11 @@ class Member(ReadOnly):
         origin = self.spec.odometry_origin
         odometry = Pose() if origin is None else relative(origin, pose)
         for command in (cmd.SetPose(pose), cmd.Halt(), cmd.SetOdometry(odometry)):
-            self._sim.submit(self.name, command, source)
+            self._core.submit(self.name, command, source)
 
     @property
     def _is_removed(self) -> bool:
-        return isinstance(self._sim, _Removed)
+        return isinstance(self._core, _Removed)
 
     def _remove(self) -> None:
         """Mark this handle as removed.
@@ -96,7 +109,7 @@ class Member(ReadOnly):
         name.
         """
         # Sensors and commands of the robot share this reference.
-        vars(self)["_sim"] = _Removed(self.name)
+        vars(self)["_core"] = _Removed(self.name)
 
 
 class _Removed:
@@ -115,8 +128,18 @@ class _Removed:
         )
 
 
-class Core(ReadOnly):
-    """Engine with its devices.
+M = TypeVar("M", bound=Member)
+
+
+class Robots(dict[str, M]):
+    """Robots by name; missing keys raise UnknownNameError (a KeyError) with a hint."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise arguments.unknown(name, self, "robot")
+
+
+class Core:
+    """Engine with its devices and the robots in it.
 
     Every command and change passes through this class, so that the journal records it.
 
@@ -126,64 +149,64 @@ class Core(ReadOnly):
         Static world.
     engine, devices
         Engine, and its range sensors.
-    sensor_noise, range_step
+    make_robot : callable
+        Returns the handle of a robot whose body exists, from name, model and start pose.
+    sensor_noise, range_step, warn
         See `Simulation`.
     """
-
-    scene: Scene
-    """Static world."""
-    sensor_noise: bool
-    """Whether sensors have noise; False: they are exact."""
-    _robots: Mapping[str, Member]
 
     def __init__(
         self,
         scene: Scene,
         engine: Engine,
         devices: RangeDevices,
+        make_robot: Callable[[str, RobotSpec, Pose], Any],
         *,
         sensor_noise: bool,
         range_step: float,
+        warn: Warn | None,
     ) -> None:
-        self._set_scene(scene)
-        vars(self)["sensor_noise"] = sensor_noise
+        self.scene = scene
+        self.engine = engine
+        self.devices = devices
+        self._make_robot = make_robot
+        self.sensor_noise = sensor_noise
+        """Whether sensors have noise; False: they are exact."""
         self.range_step = range_step
+        """Step to which ranges are rounded, m; 0: no rounding."""
         # Until a run loop sets them, real and simulated time are equal.
         step = engine.clock.dt
         self.timing = Timing(sim=step, real=step, last=step)
-        self._engine = engine
-        self._devices = devices
+        self.feed = engine.feed
+        """Revision counters of rare changes, see `botyard.api.revisions`."""
         self.crowd: Crowd = Crowd(engine)
         """Limit on the number of bodies that clients can place at one spot."""
+        self.robots: Robots[Any] = Robots()
+        """Robots by name, in order of creation."""
+        self.unserved: set[str] = set()
+        """Names of the robots that are hidden from clients, see `unserve`."""
+        self.holds: dict[str, list[str]] = {}
+        """Sources that hold a body, by name of the body."""
+        self.configured: dict[tuple[str, int], Bundle] = {}
+        """Laser beams that clients have configured, by robot and index."""
+        self.parameters: dict[str, dict[str, list[float]]] = {}
+        """Parameters that override a robot's model, by name of the robot."""
+        self.programs = Programs()
+        self.descriptions = Descriptions(engine, devices)
+        self.journal = Journal()
         self._box_placements: dict[str, int] = {}
         """Number of placements of each box of the map, by name."""
-        self._holds: dict[str, list[str]] = {}
-        """Sources that hold a body, by name of the body."""
-        self._configured: dict[tuple[str, int], Bundle] = {}
-        """Laser beams that clients have configured, by robot and index."""
-        self._parameters: dict[str, dict[str, list[float]]] = {}
-        """Parameters that override a robot's model, by name of the robot."""
-        self._programs = Programs()
-        self._is_ours: Callable[[], bool] | None = None
+        self.is_ours: Callable[[], bool] | None = None
         """Function that reports whether the calling thread may change the world.
 
         See `belong_to`.
         """
-        self._journal = Journal()
         for table in engine.tables.values():
             self._watch(table)
         # Tables of optional devices appear later.
         engine.on_table = self._watch
-
-    @property
-    def engine(self) -> Engine:
-        """Engine, for inspection; only the simulation may change it."""
-        return self._engine
-
-    @property
-    def feed(self) -> Revisions:
-        """Revision counters of rare changes, see `botyard.api.revisions`."""
-        return self._engine.feed
+        self.warn_by(warn)
+        self.warn_about_map()
 
     @property
     def box_names(self) -> tuple[str, ...]:
@@ -192,52 +215,52 @@ class Core(ReadOnly):
         They are the names in the map as `botyard.names.shown` shows them. A box gets
         another name if its own is taken.
         """
-        return self._engine.box_names
+        return self.engine.box_names
 
     @property
     def time(self) -> float:
         """Simulated time, s."""
-        return self._engine.clock.time
+        return self.engine.clock.time
 
     @property
     def tick(self) -> int:
         """Number of steps done."""
-        return self._engine.clock.tick
+        return self.engine.clock.tick
 
-    def _time_of(self, tick: int) -> float:
+    def time_of(self, tick: int) -> float:
         """Return the simulated time after `tick` steps, s."""
         # From the integer count, so that times do not drift.
-        return tick * self._engine.clock.step_us / 1e6
+        return tick * self.engine.clock.step_us / 1e6
 
     @property
     def dt(self) -> float:
         """Simulated time of one step, s."""
-        return self._engine.clock.dt
+        return self.engine.clock.dt
 
     @property
     def seed(self) -> int:
         """Seed of all random draws."""
-        return self._engine.seed
+        return self.engine.seed
 
     @property
     def snapshot(self) -> Snapshot:
         """State after the last step; valid until the step after the next."""
-        return self._engine.snapshot
+        return self.engine.snapshot
 
     @property
     def is_pending(self) -> bool:
         """Whether commands are queued for the next step, or for `settle`."""
-        return self._engine.is_pending
+        return self.engine.is_pending
 
     @property
     def threads(self) -> int:
         """Highest number of threads for ray casting."""
-        return self._devices.threads
+        return self.devices.threads
 
     @property
     def colors(self) -> dict[str, str]:
         """Colour of each robot and box by name."""
-        robots = {name: robot.spec.color for name, robot in self._robots.items()}
+        robots = {name: robot.spec.color for name, robot in self.robots.items()}
         return robots | {
             n: box.color
             for n, box in zip(self.box_names, self.scene.boxes, strict=True)
@@ -255,11 +278,11 @@ class Core(ReadOnly):
             Returns whether the calling thread owns the world; None: any thread may step it, one
             at a time.
         """
-        self._is_ours = is_ours
+        self.is_ours = is_ours
 
-    def _check_thread(self) -> None:
+    def check_thread(self) -> None:
         """Raise NotNowError if the world belongs to another thread."""
-        if self._is_ours is not None and not self._is_ours():
+        if self.is_ours is not None and not self.is_ours():
             raise NotNowError(
                 "this simulation is served, and another thread runs it: change "
                 "and save it by `call` or `do` of the object that "
@@ -279,13 +302,13 @@ class Core(ReadOnly):
             The world belongs to another thread, see `belong_to`. All methods that change the
             world raise it.
         """
-        # The condition of `_check_thread` is repeated here to save a call on a hot
+        # The condition of `check_thread` is repeated here to save a call on a hot
         # path.
-        if self._is_ours is not None:
-            self._check_thread()
-        engine = self._engine
+        if self.is_ours is not None:
+            self.check_thread()
+        engine = self.engine
         if name not in engine.rows:
-            self._check_there(name)
+            self.check_there(name)
         # Most commands are velocities: one test lets them pass.
         if type(command) in _COUNTED:
             if isinstance(command, cmd.Hold):
@@ -293,21 +316,21 @@ class Core(ReadOnly):
                 return
 
             if isinstance(command, cmd.EnableMotors):
-                if name in self._robots:
-                    self._robots[name]._is_left_off = False
+                if name in self.robots:
+                    self.robots[name]._is_left_off = False
             # Clients compare the count to notice placements.
-            elif name in self._robots:
-                self._robots[name]._teleports += 1
+            elif name in self.robots:
+                self.robots[name]._teleports += 1
             else:
                 self._box_placements[name] = self._box_placements.get(name, 0) + 1
 
         engine.submit(name, command, source)
         # Checked here also for speed: usually there is no listener.
-        if self._journal.is_read:
+        if self.journal.is_read:
             if type(command) is cmd.SetVelocity:
-                self._journal.note_velocity(self.tick, source, name, command)
+                self.journal.note_velocity(self.tick, source, name, command)
             else:
-                self._note(source, Submit, name, command)
+                self.note(source, Submit, name, command)
 
     def submit_velocities(
         self, command: cmd.SetVelocities, source: str = "api"
@@ -322,13 +345,13 @@ class Core(ReadOnly):
             Rows are not whole numbers, do not exist or occur twice, or another array has not
             the same length.
         """
-        self._queue_velocities(command.checked(len(self._engine.specs)), source)
+        self.queue_velocities(command.checked(len(self.engine.specs)), source)
 
-    def _queue_velocities(self, command: cmd.SetVelocities, source: str) -> None:
+    def queue_velocities(self, command: cmd.SetVelocities, source: str) -> None:
         """Queue velocities with checked rows and arrays that no other code changes."""
-        self._check_thread()
-        self._note(source, SubmitVelocities, command)
-        self._engine.submit_velocities(command, source)
+        self.check_thread()
+        self.note(source, SubmitVelocities, command)
+        self.engine.submit_velocities(command, source)
 
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
         """Hold a robot or a box in place, for example to drag it with `put`.
@@ -343,26 +366,26 @@ class Core(ReadOnly):
         ArgumentError
             `on` is neither True nor False.
         """
-        self._check_thread()
-        self._check_there(name)
+        self.check_thread()
+        self.check_there(name)
         command = cmd.Hold(arguments.flag(on, "on"))
         # A source holds a body at most once.
-        holders = [one for one in self._holds.pop(name, ()) if one != source]
+        holders = [one for one in self.holds.pop(name, ()) if one != source]
         if on:
             holders.append(source)
         if holders:
-            self._holds[name] = holders
+            self.holds[name] = holders
         # The body is released only when the last source lets go.
-        self._engine.submit(name, cmd.Hold(bool(holders)), _HOLDING)
-        self._note(source, Submit, name, command)
+        self.engine.submit(name, cmd.Hold(bool(holders)), _HOLDING)
+        self.note(source, Submit, name, command)
 
     def placements(self, name: str) -> int:
         """Return the number of placements of a robot or a box, from all sources.
 
         Raise UnknownNameError (a KeyError) if no body has that name.
         """
-        self._check_there(name)
-        robot = self._robots.get(name)
+        self.check_there(name)
+        robot = self.robots.get(name)
         return self._box_placements.get(name, 0) if robot is None else robot._teleports
 
     def holders(self, name: str) -> tuple[str, ...]:
@@ -370,67 +393,211 @@ class Core(ReadOnly):
 
         Raise UnknownNameError (a KeyError) if no body has that name.
         """
-        self._check_there(name)
-        return tuple(self._holds.get(name, ()))
+        self.check_there(name)
+        return tuple(self.holds.get(name, ()))
 
-    def journal(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
-        """Register a listener that is called at once for every change from outside.
-
-        Parameters
-        ----------
-        listener : callable
-            Receives a `botyard.sim.journal.Entry`: tick, number, source and change.
-
-        Returns
-        -------
-        callable
-            Unregisters the listener.
-        """
-        return self._journal.listen(arguments.function(listener, "listener"))
-
-    def _journal_of_driving(
-        self, listener: Callable[[Entry], None], drive: Drive
-    ) -> Callable[[], None]:
-        """Register a journal listener that receives velocities without entries.
-
-        See `botyard.sim.journal.Journal.listen`.
-        """
-        return self._journal.listen(listener, drive)
-
-    def _note(
+    def note(
         self, source: str | None, kind: Callable[..., Change], *values: object
     ) -> None:
         """Record a change in the journal if it has listeners.
 
         With None, `source` is the present actor; see `botyard.sim.journal.acting`.
         """
-        if self._journal.is_read:
-            self._journal.note(self.tick, source, kind(*values))
+        if self.journal.is_read:
+            self.journal.note(self.tick, source, kind(*values))
 
     def _watch(self, table: Table) -> None:
         """Record writes to a table in the journal."""
         table.on_write = self._note_device
 
     def _note_device(self, row: Row[Any], values: Mapping[str, Any]) -> None:
-        if values and self._journal.is_read:
-            self._journal.note(
+        if values and self.journal.is_read:
+            self.journal.note(
                 self.tick, None, WriteDevice(row.table.name, row.number, dict(values))
             )
 
-    def _rounded(self, ranges: F8) -> F8:
+    def rounded(self, ranges: F8) -> F8:
+        """Return ranges rounded to `range_step`, m."""
         if self.range_step <= 0.0:
             return ranges
         rounded: F8 = np.rint(ranges / self.range_step) * self.range_step
         return rounded
 
-    def _check_there(self, *names: str) -> None:
+    def check_there(self, *names: str) -> None:
         """Raise UnknownNameError (a KeyError) unless all are names of robots or boxes."""
         for name in names:
-            if not isinstance(name, str) or name not in self._engine.rows:
-                raise arguments.unknown(name, self._engine.rows)
+            if not isinstance(name, str) or name not in self.engine.rows:
+                raise arguments.unknown(name, self.engine.rows)
 
-    def _set_scene(self, scene: Scene) -> None:
-        object.__setattr__(self, "scene", scene)
+    def put_back(self, names: Sequence[str] | None, source: str) -> None:
+        """Return bodies to their starts at the next step; see `Simulation.put_back`."""
+        if names is not None:
+            names = [names] if isinstance(names, str) else names
+            self.check_there(*names)
+
+        boxes = self.box_poses()
+        starts = {name: robot.start for name, robot in self.robots.items()}
+        if names is not None:
+            boxes = {name: boxes[name] for name in names if name in boxes}
+            starts = {name: starts[name] for name in names if name in starts}
+
+        for name, pose in places_back(self.engine, starts, boxes).items():
+            if name in boxes:
+                self.submit(name, cmd.SetPose(pose), source)
+            else:
+                self.robots[name]._put_back(pose, source)
+
+    def box_poses(self) -> dict[str, Pose]:
+        """Return the poses that the boxes have in the map, by name of the body."""
+        return {
+            name: box.pose
+            for name, box in zip(self.box_names, self.scene.boxes, strict=True)
+        }
+
+    # -- Bodies that come and go
+
+    def unique_name(self, base: str) -> str:
+        """Return `base`, with a number appended if that name is taken (CLI-008).
+
+        For example ``p3dx``, ``p3dx_002``.
+        """
+        return self.unique_names(base, 1)[0]
+
+    def unique_names(self, base: str, count: int) -> list[str]:
+        """Return `count` free names made of `base` and numbers."""
+        names: list[str] = []
+        n = 1
+        while len(names) < count:
+            end = "" if n == 1 else f"_{n:03d}"
+            # The number must fit into the limit of names.
+            name = base[: MAX_NAME - len(end)] + end
+            # Names are unique among all bodies, not only among robots.
+            if name not in self.engine.rows:
+                names.append(name)
+            n += 1
+
+        return names
+
+    def insert_robots(
+        self, spec: RobotSpec, names: Sequence[str], starts: Sequence[Pose]
+    ) -> list[Any]:
+        """Add robots of one model with free names, and return their handles."""
+        body = robot_body(spec, "")
+        self.engine.add_bodies(
+            [
+                (replace(body, name=name), start)
+                for name, start in zip(names, starts, strict=True)
+            ]
+        )
+        try:
+            robots = [
+                self._make_robot(name, spec, start)
+                for name, start in zip(names, starts, strict=True)
+            ]
+        except BaseException:
+            # One of its devices cannot be made: undo the addition of the bodies.
+            self.engine.remove_bodies(names)
+            raise
+
+        self.robots.update((robot.name, robot) for robot in robots)
+        # Once more: at the engine's notice the bodies were not robots yet.
+        self.feed.tell(Subject.BODIES)
+        return robots
+
+    def remove_robots(self, names: Sequence[str]) -> None:
+        """Remove existing robots between two steps."""
+        self.note(None, RemoveRobots, tuple(names))
+        self.remove_bodies(names)
+
+    def remove_bodies(self, names: Sequence[str]) -> None:
+        """Remove robots and boxes without an entry in the journal."""
+        self.engine.remove_bodies(names)
+        for name in names:
+            self.holds.pop(name, None)
+            robot = self.robots.pop(name, None)
+            self.unserved.discard(name)
+            if robot is not None:
+                # After the engine, which must still find the robot's devices.
+                robot._leave()
+            # Its sensors are gone, so that `end` could not unsubscribe.
+            self.programs.drop(name)
+
+        self.feed.tell(Subject.BODIES, Subject.CLAIMS)
+
+    def sort_robots(self, names: Sequence[str]) -> None:
+        """Sort the robots into the order of these names."""
+        robots = {name: self.robots[name] for name in names}
+        self.robots.clear()
+        self.robots.update(robots)
+
+    def set_boxes(self, names: Sequence[str], boxes: Sequence[BoxObject]) -> None:
+        """Set the boxes of the map, whose bodies exist."""
+        self.engine.box_names = tuple(names)
+        self.engine.scene = replace(self.scene, boxes=tuple(boxes))
+        self.scene = self.engine.scene
+
+    def unserve(self, names: Sequence[str]) -> None:
+        """Hide robots from clients, so that only programs move them.
+
+        Names of other bodies are ignored.
+        """
+        self.check_thread()
+        names = [
+            name for name in names if name in self.robots and name not in self.unserved
+        ]
+        if names:
+            self.note(None, Unserve, tuple(names))
+            self.unserved.update(names)
+            self.feed.tell(Subject.SERVED)
+
+    def is_served(self, name: str) -> bool:
+        """Return whether a robot is offered to clients; see `unserve`."""
+        return name not in self.unserved
+
+    def drive(self, name: str, act: Callable[[], None], program: Program) -> None:
+        """Call `act` before every step for a program that drives a robot.
+
+        It replaces the robot's present program. Raise UnknownNameError (a KeyError) if
+        no robot has that name.
+        """
+        if name not in self.robots:
+            raise arguments.unknown(name, self.robots, "robot")
+        self.programs.drive(name, program, arguments.function(act, "act"))
+
+    # -- Map
+
+    def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
+        """Replace the map between two steps; see `Simulation.replace_scene`."""
+        for name in self.box_names:
+            self.holds.pop(name, None)
+        self.engine.replace_scene(scene, grid)
+        self.scene = scene
+        self.feed.tell(Subject.MAP, Subject.BODIES)
+        self.note(None, ReplaceScene, scene)
+        self.warn_about_map()
+
+    def describe(self, described: Described) -> None:
+        """Add the joints and ray sensors of a description file.
+
+        The bodies of the file are boxes of the scene. Raise KeyError if one is missing.
+        """
+        self.check_thread()
+        # Checked before anything is added.
+        for sensor in described.sensors:
+            self.check_there(sensor.parent)
+        self.note(None, Describe, described)
+        self.descriptions.add(described)
+        self.feed.tell(Subject.DESCRIBED)
+
+    def warn_by(self, warn: Warn | None) -> None:
+        """Set the function that receives warnings; None: Python's `warnings`."""
+        self.warn: Warn = warn if warn is not None else to_warnings
+
+    def warn_about_map(self) -> None:
+        """Warn about a probable mistake in the map."""
+        doubt = doubtful_map(self.scene, self.engine.grid)
+        if doubt is not None:
+            self.warn(doubt)
 
 
-__all__ = ["Core", "Member"]
+__all__ = ["Core", "Member", "Robots"]

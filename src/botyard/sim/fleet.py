@@ -41,8 +41,8 @@ class Fleet(ReadOnly):
     `botyard.model.robotport.Fleet`, whose rows are the rows of all bodies.
     """
 
-    def __init__(self, sim: Core) -> None:
-        self._sim = sim
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._robot_rows: I8 = np.zeros(0, np.int64)
         self._known = -1
         self._gathers: dict[
@@ -63,10 +63,10 @@ class Fleet(ReadOnly):
     }
 
     def __len__(self) -> int:
-        return len(self._sim._robots)
+        return len(self._core.robots)
 
     def __repr__(self) -> str:
-        names = [*islice(self._sim._robots, MAX_NAMES)] + ["…"] * (
+        names = [*islice(self._core.robots, MAX_NAMES)] + ["…"] * (
             len(self) > MAX_NAMES
         )
         return (
@@ -81,11 +81,11 @@ class Fleet(ReadOnly):
         A new array is made if robots come or go.
         """
         # The array is rebuilt only after bodies were added, removed or reordered.
-        known = self._sim.feed.last(Subject.BODIES)
+        known = self._core.feed.last(Subject.BODIES)
         if known != self._known:
-            rows = self._sim._engine.rows
+            rows = self._core.engine.rows
             self._robot_rows = np.array(
-                [rows[name] for name in self._sim._robots], np.int64
+                [rows[name] for name in self._core.robots], np.int64
             )
             # Queued commands also hold this array.
             self._robot_rows.flags.writeable = False
@@ -124,7 +124,7 @@ class Fleet(ReadOnly):
         ]
         if values[2] is not None and values[2].any():
             self._check_sideways()
-        self._sim._queue_velocities(SetVelocities(self.robot_rows, *values), "api")
+        self._core.queue_velocities(SetVelocities(self.robot_rows, *values), "api")
 
     def _each(self, value: ArrayLike, what: str) -> F8:
         """Broadcast a value to (n,). Always returns a copy."""
@@ -274,15 +274,15 @@ class Fleet(ReadOnly):
         """
         arguments.one_of(kind, "kind", ("laser", "sonar"))
         arguments.whole(index, "index", low=0, high=99)
-        sim, devices = self._sim, self._sim._devices
+        core, devices = self._core, self._core.devices
         layout = self.layout
         known = self._gathers.get((kind, index))
         if known is None or known[0] != layout:
             known = self._gathers[kind, index] = (layout, *self._gather(kind, index))
         _, numbers, places, missing = known
-        devices.take(sim._engine, numbers)
+        devices.take(core.engine, numbers)
         ranges: F8 = (
-            sim._rounded(devices.latest()[0][places])
+            core.rounded(devices.latest()[0][places])
             if places.size
             else np.zeros(places.shape)
         )
@@ -297,8 +297,8 @@ class Fleet(ReadOnly):
         They are numbers of the existing sensors, indices of each robot's readings, (n,
         R), and the mask of missing readings.
         """
-        devices, robots = self._sim._devices, self._sim._robots
-        _, spans = devices.placed(self._sim._engine)
+        devices, robots = self._core.devices, self._core.robots
+        _, spans = devices.placed(self._core.engine)
         found = np.array(
             [devices.number((name, kind, index)) for name in robots], np.int64
         )
@@ -316,17 +316,17 @@ class Fleet(ReadOnly):
     @property
     def state(self) -> State:
         """State of all bodies in the last snapshot."""
-        return self._sim.snapshot.state
+        return self._core.snapshot.state
 
     @property
     def rows(self) -> Mapping[str, int]:
         """Row of each body."""
-        return self._sim._engine.rows
+        return self._core.engine.rows
 
     @property
     def readings(self) -> tuple[F8, I2]:
         """Ranges and returns of all range sensors."""
-        return self._sim._devices.latest()
+        return self._core.devices.latest()
 
     @property
     def layout(self) -> int:
@@ -334,7 +334,7 @@ class Fleet(ReadOnly):
 
         It changes whenever rows of bodies or offsets of readings change.
         """
-        return self._sim.feed.last(Subject.BODIES, Subject.READINGS)
+        return self._core.feed.last(Subject.BODIES, Subject.READINGS)
 
     @property
     def odometry_variances(self) -> tuple[F8, NDArray[np.bool_]]:
@@ -361,17 +361,17 @@ class Fleet(ReadOnly):
     @property
     def is_exact(self) -> bool:
         """Whether ranges are exact, not rounded."""
-        return self._sim.range_step <= 0.0
+        return self._core.range_step <= 0.0
 
     @property
     def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
         """Keys (robot, kind, index) of all range sensors, and slices of `readings`."""
-        return self._sim._devices.placed(self._sim._engine)
+        return self._core.devices.placed(self._core.engine)
 
     @property
     def taken(self) -> NDArray[np.bool_]:
         """Whether the last step measured each range sensor, in the order of `placed`."""
-        return self._sim._devices.taken(self._sim._engine)
+        return self._core.devices.taken(self._core.engine)
 
     @property
     def measured(self) -> Mapping[Hashable, tuple[int, int]]:
@@ -379,46 +379,46 @@ class Fleet(ReadOnly):
 
         The object stays the same as long as its content does.
         """
-        return self._sim._devices.measured(self._sim._engine)
+        return self._core.devices.measured(self._core.engine)
 
     @property
     def ages_us(self) -> Mapping[Hashable, int]:
         """`age_us` of all sensors with a latency or a rate of their own."""
-        return {key: self.age_us(key) for key in self._sim._devices.late()}
+        return {key: self.age_us(key) for key in self._core.devices.late()}
 
     def age_us(self, key: Hashable) -> int:
         """Return the age of a sensor's available reading, µs of simulated time.
 
         An age of 0 means that the last step measured it.
         """
-        late = self._sim._devices.late().get(key)
+        late = self._core.devices.late().get(key)
         if late is None:
             return 0
-        clock = self._sim._engine.clock
+        clock = self._core.engine.clock
         return (clock.tick - late[0].tick) * clock.step_us
 
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
         """Return the beams of a range sensor."""
-        return self._sim._devices.bundles(key)
+        return self._core.devices.bundles(key)
 
     @property
     def subscriptions(self) -> int:
         """Number of subscriptions to range sensors."""
-        return self._sim._devices.subscriptions
+        return self._core.devices.subscriptions
 
     def refresh(self) -> None:
         """Measure with all subscribed sensors, after changes between steps."""
-        self._sim._devices.sense(self._sim._engine)
+        self._core.devices.sense(self._core.engine)
 
     def measure(self, keys: Iterable[Hashable]) -> None:
         """Measure with these range sensors in the present state, unless the step did.
 
         Keys without a sensor are skipped.
         """
-        devices = self._sim._devices
+        devices = self._core.devices
         numbers = np.unique(np.array([devices.number(key) for key in keys], np.int64))
-        devices.take(self._sim._engine, numbers[numbers >= 0])
+        devices.take(self._core.engine, numbers[numbers >= 0])
 
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
         """Return a sensor's slice of `readings`; None without the sensor."""
-        return self._sim._devices.span((robot, kind, index))
+        return self._core.devices.span((robot, kind, index))

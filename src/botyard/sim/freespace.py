@@ -41,7 +41,7 @@ Places in this margin are free.
 TOLERANCE: Final = 1e-6
 """Rounding error of a whole number of cells, as a fraction of a cell."""
 NO_MAP: Final = (-10.0, -10.0, 10.0, 10.0)
-"""Bounds of places in a world without walls, m, as in `Simulation.random_free_place`.
+"""Bounds of places in a world without walls, m, as in `Places.random`.
 """
 
 

@@ -111,7 +111,7 @@ class History(Protocol[S]):
     def go_on_from(self, time: float) -> Moment:
         """Continue the simulation from the last moment at or before a time, s.
 
-        Later moments are dropped. See `Simulation.branch`.
+        Later moments are dropped. See `SavedStates.branch`.
         """
         ...
 

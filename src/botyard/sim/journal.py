@@ -16,6 +16,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from botyard.api import arguments
 from botyard.engine.commands import Command, SetVelocities, SetVelocity
 from botyard.errors import CommandError
 from botyard.geometry import Pose
@@ -331,7 +332,7 @@ class Journal:
             Called in its place, without an entry, for velocities of one body. There may be
             thousands of them in a second.
         """
-        reader = _Reader(listener, drive)
+        reader = _Reader(arguments.function(listener, "listener"), drive)
         self._readers.append(reader)
         return lambda: self._remove(reader)
 

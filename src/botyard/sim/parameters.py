@@ -199,9 +199,9 @@ def delay_of(sensor: LaserSpec | SonarSpec, key: str, values: Values) -> Delay:
     )
 
 
-def apply(sim: Core, robot: Equipped, values: Values) -> None:
+def apply(core: Core, robot: Equipped, values: Values) -> None:
     """Apply checked values, together with the parameters that the robot has already."""
-    engine, row = sim._engine, sim._engine.rows[robot.name]
+    engine, row = core.engine, core.engine.rows[robot.name]
     for name, (column, _, _) in COLUMNS.items():
         if name in values:
             getattr(engine.state, column)[row] = values[name]
@@ -213,7 +213,7 @@ def apply(sim: Core, robot: Equipped, values: Values) -> None:
     }
     if not new:
         return
-    own = sim._parameters.setdefault(robot.name, {})
+    own = core.parameters.setdefault(robot.name, {})
     own.update(new)
     # Only changed parts are set again, because configuring a sensor rebuilds arrays.
     if any(name in COMMANDS for name in new):
@@ -224,7 +224,7 @@ def apply(sim: Core, robot: Equipped, values: Values) -> None:
         sensors_of(robot.spec).items(), _handles(robot), strict=True
     ):
         if any(f"{base} {key}" in new for base in DELAYS):
-            sim._devices.delay(handle._key, delay_of(sensor, key, own))
+            core.devices.delay(handle._key, delay_of(sensor, key, own))
         if any(f"{base} {key}" in new for base in BEAMS):
             handle._tune(
                 {
@@ -240,24 +240,24 @@ def _handles(robot: Equipped) -> list[Laser | Sonar]:
 
 
 def restore(
-    sim: Core, robots: Mapping[str, Equipped], saved: Mapping[str, Values]
+    core: Core, robots: Mapping[str, Equipped], saved: Mapping[str, Values]
 ) -> None:
     """Restore parameters of a saved state, and reset all other robots to their models."""
     for name, robot in robots.items():
         # Robots without own parameters still have their models' values.
-        if sim._parameters.pop(name, None):
-            sim._engine.set_channel(name, robot.spec.commands)
-            sim._engine.bodies.wheels[sim._engine.rows[name], 0] = (
+        if core.parameters.pop(name, None):
+            core.engine.set_channel(name, robot.spec.commands)
+            core.engine.bodies.wheels[core.engine.rows[name], 0] = (
                 robot.spec.wheel_ratio
             )
             for (key, sensor), handle in zip(
                 sensors_of(robot.spec).items(), _handles(robot), strict=True
             ):
-                sim._devices.delay(handle._key, delay_of(sensor, key, {}))
+                core.devices.delay(handle._key, delay_of(sensor, key, {}))
                 handle._tune({})
 
         if name in saved:
-            apply(sim, robot, saved[name])
+            apply(core, robot, saved[name])
 
 
 __all__ = [

@@ -123,7 +123,7 @@ class FreePlaces:
     engine : Engine
         Engine of the world.
     spec, near
-        See `Simulation.free_places`.
+        See `Places.near`.
     """
 
     def __init__(self, engine: Engine, spec: RobotSpec, near: Pose) -> None:

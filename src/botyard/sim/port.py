@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from botyard.devices.view import DeviceReader
 from botyard.engine import commands as cmd
@@ -19,9 +19,6 @@ from botyard.model.robotport import RobotState, Timing
 from botyard.sim.commands import Commands
 from botyard.sim.fleet import Fleet
 from botyard.sim.robot import BaseRobot
-
-if TYPE_CHECKING:
-    from botyard.sim.bodies import Bodies
 
 
 def _bits(
@@ -63,17 +60,17 @@ class Port:
     @property
     def time_us(self) -> int:
         """Simulated time of the last snapshot, µs."""
-        return self._robot._sim.snapshot.time_us
+        return self._robot._core.snapshot.time_us
 
     @property
     def timing(self) -> Timing:
         """Lengths of a step in simulated and real time."""
-        return self._robot._sim.timing
+        return self._robot._core.timing
 
     @property
     def has_map(self) -> bool:
         """Whether the world has a map."""
-        return not self._robot._sim.scene.is_empty
+        return not self._robot._core.scene.is_empty
 
     @property
     def teleports(self) -> int:
@@ -102,7 +99,7 @@ class Port:
             laser.restore()
         # Another session may still drive the robot.
         if not robot._claims:
-            on = robot.name in robot._sim._programs.driving and (
+            on = robot.name in robot._core.programs.driving and (
                 robot.motors_on or self._has_switched_off
             )
             for command in (cmd.Halt(), cmd.EnableMotors(on), cmd.SetOdometry()):
@@ -172,11 +169,11 @@ class Port:
 
         See `Simulation.put_back`.
         """
-        cast("Bodies", self._robot._sim).put_back([self.name], self._source)
+        self._robot._core.put_back([self.name], self._source)
 
     def set_pose(self, pose: Pose) -> None:
         """Queue a true pose; raise CommandError if too many bodies are there."""
-        self._robot._sim.crowd.enter(self.name, pose.x, pose.y)
+        self._robot._core.crowd.enter(self.name, pose.x, pose.y)
         self._commands.set_pose(*pose)
 
     def set_pose_axis(self, axis: int, value: float) -> None:
@@ -186,8 +183,8 @@ class Port:
         """
         # A turn in place cannot crowd other bodies.
         if axis < 2:
-            x, y = self._robot._sim.crowd.place(self.name)
-            self._robot._sim.crowd.enter(
+            x, y = self._robot._core.crowd.place(self.name)
+            self._robot._core.crowd.enter(
                 self.name, value if axis == 0 else x, value if axis == 1 else y
             )
 

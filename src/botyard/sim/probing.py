@@ -73,17 +73,17 @@ class Probe:
 
     Parameters
     ----------
-    sim : Core
+    core : Core
         Simulated world.
     """
 
-    def __init__(self, sim: Core) -> None:
-        self._sim = sim
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._map: object = None
         self._spaces: Recent[tuple[float, float, bool], FreeSpace] = Recent(MAX_SPACES)
 
     def _space(self, radius: float, clearance: float, reachable: bool) -> FreeSpace:
-        grid = self._sim.engine.grid
+        grid = self._core.engine.grid
         # A new map makes all cached free space invalid.
         if self._map is not grid:
             self._spaces.clear()
@@ -92,7 +92,7 @@ class Probe:
         return self._spaces.of(
             (radius, clearance, reachable),
             lambda: free_space(
-                self._sim.scene, grid, radius, clearance, reachable=reachable
+                self._core.scene, grid, radius, clearance, reachable=reachable
             ),
         )
 
@@ -106,7 +106,7 @@ class Probe:
                 f"no place in the map is {radius + clearance:.3g} m from all walls"
             )
 
-        bodies, state = self._sim.engine.bodies, self._sim.snapshot.state
+        bodies, state = self._core.engine.bodies, self._core.snapshot.state
         largest = max([radius, *bodies.radius.tolist()])
         # The edge covers the largest pair of circles, so that nine cells hold all
         # neighbours.
@@ -122,7 +122,7 @@ class Probe:
                 taken.add(x, y, r + clearance)
 
         # Kernels take the low 64 bits of any seed.
-        seed: U8 = np.array([self._sim.seed & 0xFFFF_FFFF_FFFF_FFFF], np.uint64)
+        seed: U8 = np.array([self._core.seed & 0xFFFF_FFFF_FFFF_FFFF], np.uint64)
         found: list[tuple[float, float, float]] = []
         turn = vain = 0
         # Rejection sampling: each round has its own random stream, so that the poses
@@ -200,10 +200,10 @@ class Probe:
             )
 
         ranges = np.empty(len(places))
-        engine, state = self._sim.engine, self._sim.engine.state
+        engine, state = self._core.engine, self._core.engine.state
         # Rays hit boxes, which belong to the map, but not robots.
         rows = np.array(
-            [engine.rows[name] for name in self._sim.box_names if boxes], np.int64
+            [engine.rows[name] for name in self._core.box_names if boxes], np.int64
         )
         of_world = Pack(engine.grid), Pack(engine.bodies), rows, state.pose, state.mask
         table = RowTable(
@@ -238,7 +238,7 @@ class Probe:
         shape = places.shape[:-1]
         places = np.ascontiguousarray(places.reshape(-1, 2))
         walls, away = np.empty((len(places), count, 4)), np.empty((len(places), count))
-        grid = Pack(self._sim.engine.grid)
+        grid = Pack(self._core.engine.grid)
         table = RowTable(
             near_walls,
             1,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from botyard.api.extensions import extension
 from botyard.model.world import Program
 
 Act = Callable[[], None]
@@ -49,6 +50,11 @@ class Programs:
             for robot, (program, _) in self.all.items()
             if robot in self._crashed
         }
+
+    @property
+    def by_robot(self) -> Mapping[str, Program]:
+        """Programs that drive robots while no client does, by name of the robot."""
+        return {robot: program for robot, (program, _) in self.driving.items()}
 
     def call(self) -> None:
         """Call all functions.
@@ -154,4 +160,39 @@ def _nothing() -> None:
     """Stand in for a program that crashed in another simulation."""
 
 
-__all__ = ["Act", "Programs"]
+@extension("is_controller")
+def is_controller(name: str, allow_code: bool = False) -> bool:
+    """Return whether a controller of that name exists.
+
+    With `allow_code`, code that the name refers to is imported and counts.
+    """
+    raise NotImplementedError
+
+
+@extension("program_of")
+def program_of(controller: object, options: dict[str, Any]) -> Program:
+    """Return the program for a name, a class, a function or a `Program`.
+
+    See `Robot.set_controller`.
+    """
+    raise NotImplementedError
+
+
+@extension("employ")
+def employ(robot: Any, program: Program, *, anew: bool = False) -> None:
+    """Let a program drive a robot from the next step on.
+
+    Raise the errors of `Robot.set_controller`. With `anew`, an episode has just
+    started, and errors are treated as a crash of the controller.
+    """
+    raise NotImplementedError
+
+
+__all__ = [
+    "Act",
+    "Controlling",
+    "Programs",
+    "employ",
+    "is_controller",
+    "program_of",
+]

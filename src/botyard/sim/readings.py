@@ -33,7 +33,7 @@ def _delay(robot: Member, key: Hashable, spec: LaserSpec | SonarSpec) -> None:
     delay = Delay.of(spec)
     # A sensor without delay must stay free of charge for worlds without latency.
     if delay != Delay():
-        robot._sim._devices.delay(key, delay)
+        robot._core.devices.delay(key, delay)
 
 
 class Laser(ReadOnly):
@@ -54,7 +54,7 @@ class Laser(ReadOnly):
         self._robot = robot
         self._key = (robot.name, "laser", index)
         self._tuned: dict[str, float] = {}
-        self._configure(laser_bundle(self.spec, robot._sim.sensor_noise))
+        self._configure(laser_bundle(self.spec, robot._core.sensor_noise))
         _delay(robot, self._key, self.spec)
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class Laser(ReadOnly):
     def _configure(self, bundle: Bundle) -> None:
         # `_tuned` holds float fields only.
         self._bundle = bundle = replace(bundle, **self._tuned)  # type: ignore[arg-type]
-        self._robot._sim._devices.configure(
+        self._robot._core.devices.configure(
             self._key,
             self._robot.name,
             LASER_STREAM + self.index,
@@ -85,15 +85,15 @@ class Laser(ReadOnly):
         """Override exactly these fields of the model's beams."""
         self._tuned = {name: values[0] for name, values in fields.items()}
         fresh, now = (
-            laser_bundle(self.spec, self._robot._sim.sensor_noise),
+            laser_bundle(self.spec, self._robot._core.sensor_noise),
             self._bundle,
         )
         self._configure(
             replace(fresh, angle0=now.angle0, step=now.step, count=now.count)
         )
         # A saved state holds the configured beams, which must include the overrides.
-        if (self._robot.name, self.index) in self._robot._sim._configured:
-            self._robot._sim._configured[self._robot.name, self.index] = self._bundle
+        if (self._robot.name, self.index) in self._robot._core.configured:
+            self._robot._core.configured[self._robot.name, self.index] = self._bundle
 
     def configure(self, angle_min: float, increment: float, count: int) -> None:
         """Set the rays of the laser.
@@ -115,28 +115,28 @@ class Laser(ReadOnly):
             arguments.number(increment, "increment", unit="rad"),
         )
         count = arguments.whole(count, "count", low=0, high=MAX_RAYS)
-        self._robot._sim._note(
+        self._robot._core.note(
             None, SetRays, self._robot.name, self.index, (angle_min, increment, count)
         )
         # Start from the model, so that only the rays differ from it.
-        fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
+        fresh = laser_bundle(self.spec, self._robot._core.sensor_noise)
         self._configure(replace(fresh, angle0=angle_min, step=increment, count=count))
-        self._robot._sim._configured[self._robot.name, self.index] = self._bundle
+        self._robot._core.configured[self._robot.name, self.index] = self._bundle
 
     def restore(self) -> None:
         """Restore the rays of the model."""
-        self._robot._sim._note(None, SetRays, self._robot.name, self.index, None)
-        self._robot._sim._configured.pop((self._robot.name, self.index), None)
-        self._configure(laser_bundle(self.spec, self._robot._sim.sensor_noise))
+        self._robot._core.note(None, SetRays, self._robot.name, self.index, None)
+        self._robot._core.configured.pop((self._robot.name, self.index), None)
+        self._configure(laser_bundle(self.spec, self._robot._core.sensor_noise))
 
     @property
     def is_read(self) -> bool:
         """Whether every step takes a scan, for a subscriber."""
-        return self._robot._sim._devices.is_read(self._key)
+        return self._robot._core.devices.is_read(self._key)
 
     def subscribe(self, reader: str, on: bool = True) -> None:
         """Subscribe `reader` to a scan in every step, or unsubscribe it."""
-        self._robot._sim._devices.subscribe(self._key, reader, on)
+        self._robot._core.devices.subscribe(self._key, reader, on)
 
     def read(self) -> LaserScan:
         """Return the scan of the present state, and measure it if the step did not.
@@ -156,18 +156,18 @@ class Laser(ReadOnly):
 
         Its arrays are read-only, and valid until the step after the next.
         """
-        sim, b = self._robot._sim, self._bundle
-        readings = sim._devices.read(sim._engine, self._key)
+        core, b = self._robot._core, self._bundle
+        readings = core.devices.read(core.engine, self._key)
         return LaserScan(
-            stamp=sim._time_of(readings.tick),
+            stamp=core.time_of(readings.tick),
             frame_pose=self.spec.pose,
             angle_min=b.angle0,
             angle_max=b.angle0 + b.step * max(b.count - 1, 0),
             angle_increment=b.step,
-            scan_time=sim.dt,
+            scan_time=core.dt,
             range_min=b.r_min,
             range_max=b.r_max,
-            ranges=sim._rounded(readings.ranges),
+            ranges=core.rounded(readings.ranges),
             intensities=readings.returns,
         )
 
@@ -196,25 +196,25 @@ class Sonar(ReadOnly):
 
     def _tune(self, fields: Mapping[str, Sequence[float]]) -> None:
         """Override exactly these fields of the beams, one number per transducer."""
-        bundles = sonar_bundles(self.spec, self._robot._sim.sensor_noise)
+        bundles = sonar_bundles(self.spec, self._robot._core.sensor_noise)
         for name, values in fields.items():
             bundles = [
                 replace(b, **{name: value})  # type: ignore[arg-type]
                 for b, value in zip(bundles, values, strict=True)
             ]
 
-        self._robot._sim._devices.configure(
+        self._robot._core.devices.configure(
             self._key, self._robot.name, SONAR_STREAM, Visible.SONAR, bundles
         )
 
     @property
     def is_read(self) -> bool:
         """Whether every step measures, for a subscriber."""
-        return self._robot._sim._devices.is_read(self._key)
+        return self._robot._core.devices.is_read(self._key)
 
     def subscribe(self, reader: str, on: bool = True) -> None:
         """Subscribe `reader` to readings in every step, or unsubscribe it."""
-        self._robot._sim._devices.subscribe(self._key, reader, on)
+        self._robot._core.devices.subscribe(self._key, reader, on)
 
     def read(self) -> SonarReadings:
         """Return the readings of the present state, measured now if necessary.
@@ -229,13 +229,13 @@ class Sonar(ReadOnly):
 
         Their array is read-only, and valid until the step after the next.
         """
-        sim = self._robot._sim
-        readings = sim._devices.read(sim._engine, self._key)
+        core = self._robot._core
+        readings = core.devices.read(core.engine, self._key)
         return SonarReadings(
-            stamp=sim._time_of(readings.tick),
+            stamp=core.time_of(readings.tick),
             range_min=self.spec.range_min,
             range_max=self.spec.range_max,
-            ranges=sim._rounded(readings.ranges),
+            ranges=core.rounded(readings.ranges),
         )
 
     @property

@@ -57,14 +57,14 @@ def _up_to(sim: Simulation, tick: int) -> Iterator[int]:
     while sim.tick < tick:
         # Functions before a step are left out: the journal holds the commands of
         # programs.
-        sim.engine.step()
+        sim.core.engine.step()
         # Before the changes after this step, like the digests of a recording.
         yield sim.digest()
 
 
 def _submit_each(change: journal.SubmitEach, sim: Simulation, source: str) -> None:
     for name, command in change.each():
-        sim.submit(name, command, source)
+        sim.core.submit(name, command, source)
 
 
 def _set_rays(change: journal.SetRays, sim: Simulation, source: str) -> None:
@@ -77,7 +77,7 @@ def _set_rays(change: journal.SetRays, sim: Simulation, source: str) -> None:
 
 def _restore(change: journal.Restore, sim: Simulation, source: str) -> None:
     # The state refers to models by digest only.
-    sim.know(change.described)
+    sim.core.states.know(change.described)
     # The journal holds the commands of programs; running them would double these.
     sim.restore(change.state, programs=False)
 
@@ -86,17 +86,17 @@ def _reset(change: journal.Reset, sim: Simulation, source: str) -> None:
     poses = (
         None if change.poses is None else checked_poses(change.poses, len(sim.robots))
     )
-    sim._begin_episode(change.seed, change.episode, poses)
+    sim.core.begin_episode(change.seed, change.episode, poses)
 
 
 REPLAYS: Final[Mapping[type[Change], Callable[[Any, Simulation, str], object]]] = {
-    journal.Submit: lambda c, sim, source: sim.submit(c.name, c.command, source),
+    journal.Submit: lambda c, sim, source: sim.core.submit(c.name, c.command, source),
     journal.SubmitEach: _submit_each,
-    journal.SubmitVelocities: lambda c, sim, source: sim.submit_velocities(
+    journal.SubmitVelocities: lambda c, sim, source: sim.core.submit_velocities(
         c.command, source
     ),
     journal.AddRobots: lambda c, sim, _: sim.add_robots(c.spec, c.poses, c.names),
-    journal.Unserve: lambda c, sim, _: sim.unserve(c.names),
+    journal.Unserve: lambda c, sim, _: sim.core.unserve(c.names),
     journal.RemoveRobots: lambda c, sim, _: sim.remove_robots(c.names),
     journal.RemoveBox: lambda c, sim, _: sim.remove_box(c.name),
     journal.AddBox: lambda c, sim, _: sim.add_box(c.box, c.name),
@@ -104,9 +104,9 @@ REPLAYS: Final[Mapping[type[Change], Callable[[Any, Simulation, str], object]]] 
     journal.SetDynamics: lambda c, sim, _: sim.set_dynamics(c.name, c.spec),
     journal.Attach: lambda c, sim, _: sim.attach(c.carrier, c.name),
     journal.Detach: lambda c, sim, _: sim.detach(c.name),
-    journal.Describe: lambda c, sim, _: sim.describe(c.described),
+    journal.Describe: lambda c, sim, _: sim.core.describe(c.described),
     journal.WriteDevice: lambda c, sim, _: (
-        sim.engine.tables[c.table].rows[c.row].write(**c.values)
+        sim.core.engine.tables[c.table].rows[c.row].write(**c.values)
     ),
     journal.SetRays: _set_rays,
     journal.SetParameters: lambda c, sim, _: sim.robots[c.robot].set_parameters(

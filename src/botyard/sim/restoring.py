@@ -49,9 +49,9 @@ from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.world import Program
 from botyard.names import is_name, shown
+from botyard.sim.core import Core
 from botyard.sim.parameters import check, spread
 from botyard.sim.parameters import restore as restore_parameters
-from botyard.sim.population import Population
 from botyard.sim.readings import MAX_RAYS
 from botyard.sim.statehead import (
     COMMANDS,
@@ -77,7 +77,7 @@ Employ = Callable[[Any, Program], None]
 
 
 def restore(
-    sim: Population[Any],
+    core: Core,
     known: Known,
     state: bytes,
     budget: Budget,
@@ -95,17 +95,17 @@ def restore(
     except (msgspec.MsgspecError, ValueError) as error:
         raise StateError(f"state: {error}") from None
 
-    tables = check_columns(sim, head, roster)
-    if roster.scene != known.digest_of_walls(sim):
-        names = f'"{shown(roster.scene_name)}"; here is "{shown(sim.scene.name)}"'
-        if head.version in UNSURE and roster.scene_name == sim.scene.name:
+    tables = check_columns(core, head, roster)
+    if roster.scene != known.digest_of_walls(core):
+        names = f'"{shown(roster.scene_name)}"; here is "{shown(core.scene.name)}"'
+        if head.version in UNSURE and roster.scene_name == core.scene.name:
             raise StateError(
                 "state: cannot determine whether it belongs to this map: "
                 f"{names}{_written(head)}"
             )
 
         # Another version of the program may also read the same file differently.
-        if roster.scene_name == sim.scene.name:
+        if roster.scene_name == core.scene.name:
             raise StateError(
                 f"state: the map {names.partition(';')[0]} differs from the present "
                 "map of the same name"
@@ -114,8 +114,8 @@ def restore(
         raise StateError(f"state: it belongs to another map, {names}")
 
     # With an equal roster, bodies and rows need not be compared.
-    is_same = bytes(head.roster) == known.roster(sim)
-    models = _find_models(sim, known, head, roster)
+    is_same = bytes(head.roster) == known.roster(core)
+    models = _find_models(core, known, head, roster)
     used += [*models.values(), known.objects[roster.described]]
     rows = {name: len(keys) for name, keys in roster.keys.items()}
     # These come after the tables, so that keys of a crafted state cannot replace them.
@@ -127,18 +127,18 @@ def restore(
         )
 
     # All checks come before the first change, so that a bad state changes nothing.
-    found = read_columns(sim.engine, data, rows, masses=masses, tables=tables)
+    found = read_columns(core.engine, data, rows, masses=masses, tables=tables)
     queue = [_command(q, len(roster.bodies)) for q in head.queue]
     under_way = _under_way(head, len(roster.bodies))
     if not is_same:
-        _check_roster(roster, models, sim, known, budget)
+        _check_roster(roster, models, core, known, budget)
     _check_head(head, roster, models)
     if not is_same:
-        _arrange_bodies(sim, known, roster, models)
-        _arrange_rows(sim, roster)
+        _arrange_bodies(core, known, roster, models)
+        _arrange_rows(core, roster)
 
-    write_columns(sim.engine, found)
-    engine = sim.engine
+    write_columns(core.engine, found)
+    engine = core.engine
     engine.resume(
         tick=head.tick,
         step_us=head.step_us,
@@ -158,31 +158,31 @@ def restore(
     # Columns define the carriers, but outlines are not in the state.
     engine.redraw_carriers()
     # Last, because a change of an outline would wake bodies.
-    write_masses(sim.engine, found, head.span)
+    write_masses(core.engine, found, head.span)
     starts = {
         body.name: Pose(*body.start) for body in roster.bodies if body.start is not None
     }
-    for robot, teleports in zip(sim.robots.values(), head.teleports, strict=True):
+    for robot, teleports in zip(core.robots.values(), head.teleports, strict=True):
         robot._restored(starts[robot.name], teleports, head.claims.get(robot.name, []))
     for rays in head.rays:
-        sim.robots[rays.robot].lasers[rays.laser].configure(
+        core.robots[rays.robot].lasers[rays.laser].configure(
             rays.angle_min, rays.increment, rays.count
         )
 
-    restore_parameters(sim, sim.robots, head.parameters)
+    restore_parameters(core, core.robots, head.parameters)
     for key, readings in _late_readings(head).items():
-        sim._devices.resume(key, readings)
-    sim._unserved = set(roster.unserved)
+        core.devices.resume(key, readings)
+    core.unserved = set(roster.unserved)
     # A hold without a source would never end.
-    sim._holds = {
+    core.holds = {
         name: list(sources) for name, sources in head.holds.items() if sources
     }
     if employ is None:
         # Without `employ` no code that the state names may run.
         head.controllers.clear()
-    _employ(sim, head.controllers, employ)
+    _employ(core, head.controllers, employ)
     engine.resumed()
-    sim.crowd.forget()
+    core.crowd.forget()
 
 
 def _written(head: Begin | Head) -> str:
@@ -201,28 +201,26 @@ def _unsure(head: Begin | Head) -> str:
     return _written(head) if head.version in UNSURE else ""
 
 
-def check_columns(
-    sim: Population[Any], head: Begin | Head, roster: Roster
-) -> list[Table]:
+def check_columns(core: Core, head: Begin | Head, roster: Roster) -> list[Table]:
     """Return the tables of a state, see `_tables`.
 
     Raise StateError if its columns differ from the columns of states in this program.
     """
-    tables = _tables(sim, roster)
-    if roster.schema != schema(sim.engine, tables):
+    tables = _tables(core, roster)
+    if roster.schema != schema(core.engine, tables):
         raise StateError(
             f"state: its columns differ from this program's{_written(head)}"
         )
     return tables
 
 
-def _tables(sim: Population[Any], roster: Roster) -> list[Table]:
+def _tables(core: Core, roster: Roster) -> list[Table]:
     """Return the tables of a state in order.
 
     Tables of every engine come first, then optional tables, which may have to be
     created.
     """
-    here = sim.engine.tables
+    here = core.engine.tables
     found = [table for table in here.values() if not table.optional]
     # Kinds of devices of installed packages, whose tables may not exist yet.
     kinds = {
@@ -246,7 +244,7 @@ def _tables(sim: Population[Any], roster: Roster) -> list[Table]:
 def _check_roster(
     roster: Roster,
     models: Mapping[bytes, RobotSpec | BoxObject],
-    sim: Population[Any],
+    core: Core,
     known: Known,
     budget: Budget,
 ) -> None:
@@ -259,7 +257,7 @@ def _check_roster(
         for body in roster.bodies
         if body.start is not None
     }
-    new = len(robots.keys() - sim.robots.keys())
+    new = len(robots.keys() - core.robots.keys())
     # Existing robots cost nothing; the budget bounds new ones.
     if new > budget.robots:
         raise StateError(
@@ -275,13 +273,13 @@ def _check_roster(
         ):
             raise StateError(f"state: the start of {body.name} is not a valid pose")
 
-    _check_rows(roster, robots, sim, known)
+    _check_rows(roster, robots, core, known)
 
 
 def _check_rows(
     roster: Roster,
     robots: Mapping[str, RobotSpec | BoxObject],
-    sim: Population[Any],
+    core: Core,
     known: Known,
 ) -> None:
     """Check that tables have exactly one row for each device of these robots, by name.
@@ -292,7 +290,7 @@ def _check_rows(
     wanted = expected_rows(
         {n: m for n, m in robots.items() if isinstance(m, RobotSpec)}, described
     )
-    always = {table.name for table in sim.engine.tables.values() if not table.optional}
+    always = {table.name for table in core.engine.tables.values() if not table.optional}
     if not wanted.keys() - always == roster.keys.keys() - always:
         raise StateError("state: its tables do not match the devices of its robots")
     # Joints whose bodies were removed have no rows any more.
@@ -445,12 +443,12 @@ def _under_way(head: Head, bodies: int) -> dict[str, list[Sent]]:
 
 
 def _find_models(
-    sim: Population[Any], known: Known, head: Head, roster: Roster
+    core: Core, known: Known, head: Head, roster: Roster
 ) -> dict[bytes, RobotSpec | BoxObject]:
     """Return the models of all bodies by digest."""
-    for robot in sim.robots.values():
+    for robot in core.robots.values():
         known.digest(robot.spec)
-    for box in sim.scene.boxes:
+    for box in core.scene.boxes:
         known.digest(box)
     found: dict[bytes, RobotSpec | BoxObject] = {}
     for body in roster.bodies:
@@ -476,7 +474,7 @@ def _find_models(
 
         found[body.digest] = one
 
-    known.digest(sim.described)
+    known.digest(core.descriptions.described)
     if roster.described not in known.objects:
         raise StateError(
             "state: it belongs to a world with other description files "
@@ -487,7 +485,7 @@ def _find_models(
 
 
 def _arrange_bodies(
-    sim: Population[Any],
+    core: Core,
     known: Known,
     roster: Roster,
     models: Mapping[bytes, RobotSpec | BoxObject],
@@ -496,13 +494,13 @@ def _arrange_bodies(
 
     Handles of robots that are in both stay valid.
     """
-    engine = sim.engine
-    boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
+    engine = core.engine
+    boxes = dict(zip(core.box_names, core.scene.boxes, strict=True))
 
     def is_there(body: Body) -> bool:
         if body.start is None:
             return body.name in boxes and known.digest(boxes[body.name]) == body.digest
-        robot = sim.robots.get(body.name)
+        robot = core.robots.get(body.name)
         return robot is not None and known.digest(robot.spec) == body.digest
 
     there = [is_there(body) for body in roster.bodies]
@@ -513,7 +511,7 @@ def _arrange_bodies(
             if is_known
         }
         # Removed first, because a new body may have the name of an old one.
-        sim._remove_bodies([name for name in engine.rows if name not in stays])
+        core.remove_bodies([name for name in engine.rows if name not in stays])
         # Adding many at once is much faster than one by one.
         missing: dict[bytes, list[Body]] = {}
         for body, is_known in zip(roster.bodies, there, strict=True):
@@ -523,7 +521,7 @@ def _arrange_bodies(
         for digest, bodies in missing.items():
             model = models[digest]
             if isinstance(model, RobotSpec):
-                sim._insert_robots(
+                core.insert_robots(
                     model,
                     [body.name for body in bodies],
                     [Pose(*body.start or ()) for body in bodies],
@@ -539,21 +537,21 @@ def _arrange_bodies(
         # The columns of the state follow the order of its bodies.
         engine.arrange([engine.rows[body.name] for body in roster.bodies])
         order = [body for body in roster.bodies if body.start is None]
-        sim._set_boxes(
+        core.set_boxes(
             [body.name for body in order],
             [m for b in order if isinstance(m := models[b.digest], BoxObject)],
         )
-        sim._sort_robots(
+        core.sort_robots(
             [body.name for body in roster.bodies if body.start is not None]
         )
 
-    if roster.described != known.digest(sim.described):
-        sim.described = cast(Described, known.objects[roster.described])
-    sim._describe_again(roster.keys)
+    if roster.described != known.digest(core.descriptions.described):
+        core.descriptions.described = cast(Described, known.objects[roster.described])
+    core.descriptions.add_missing(roster.keys)
 
 
-def _arrange_rows(sim: Population[Any], roster: Roster) -> None:
-    for table in sim.engine.tables.values():
+def _arrange_rows(core: Core, roster: Roster) -> None:
+    for table in core.engine.tables.values():
         if table.saved:
             at = {_hashable(key): i for i, key in enumerate(row_keys(table))}
             order = [at[_hashable(key)] for key in roster.keys.get(table.name, [])]
@@ -581,24 +579,24 @@ def _command(queued: Queued, bodies: int) -> tuple[str, str, int, Any]:
 
 
 def _employ(
-    sim: Population[Any], controllers: Sequence[Controller], employ: Employ | None
+    core: Core, controllers: Sequence[Controller], employ: Employ | None
 ) -> None:
     """Start missing programs, end programs that the state lacks, and set all states."""
     wanted = {c.robot for c in controllers}
-    for name in [name for name in sim._programs.all if name not in wanted]:
-        sim._programs.end(name)
+    for name in [name for name in core.programs.all if name not in wanted]:
+        core.programs.end(name)
     for c in controllers:
         program = Program(name=c.name, options=c.options)
         if c.crashed:
-            sim._programs.remember_crashed(c.robot, program)
+            core.programs.remember_crashed(c.robot, program)
             continue
 
         try:
-            if sim._programs.driving.get(c.robot, (None,))[0] != program:
+            if core.programs.driving.get(c.robot, (None,))[0] != program:
                 assert employ is not None
-                employ(sim.robots[c.robot], program)
+                employ(core.robots[c.robot], program)
 
-            owner = getattr(sim._programs.driving[c.robot][1], "__self__", None)
+            owner = getattr(core.programs.driving[c.robot][1], "__self__", None)
             # Errors of a controller with a bad state must not end as other exceptions.
             assert isinstance(owner, Saveable)
             owner.set_state(c.state)
@@ -616,7 +614,7 @@ def _employ(
                 f"state: {error}"
             ) from None
 
-    sim._programs.arrange([c.robot for c in controllers])
+    core.programs.arrange([c.robot for c in controllers])
 
 
 __all__ = ["Employ", "check_columns", "restore"]

@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from botyard.api import arguments
 from botyard.api.revisions import Subject
 from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards, Electrics
@@ -30,6 +29,7 @@ from botyard.sim.commands import Commands
 from botyard.sim.contacts import touching
 from botyard.sim.core import Core, Member
 from botyard.sim.journal import API, Claim, SetParameters, acting
+from botyard.sim.programs import Controlling, employ, program_of
 from botyard.sim.readings import Laser, Sonar
 
 if TYPE_CHECKING:
@@ -96,10 +96,10 @@ class BaseRobot(Member):
     lasers: tuple[Laser, ...]
     """Lasers of the robot."""
 
-    def __init__(self, sim: Core, name: str, spec: RobotSpec, start: Pose) -> None:
-        super().__init__(sim, name, spec, start)
+    def __init__(self, core: Core, name: str, spec: RobotSpec, start: Pose) -> None:
+        super().__init__(core, name, spec, start)
         vars(self)["command"] = Commands(self, "api")
-        engine = sim._engine
+        engine = core.engine
         self.electrics: Electrics = Electrics.of(
             spec.battery,
             engine.table(Batteries),
@@ -111,7 +111,7 @@ class BaseRobot(Member):
         vars(self)["lasers"] = tuple(Laser(self, i) for i in range(len(spec.lasers)))
         self.sonar: Sonar | None = Sonar(self) if spec.sonar is not None else None
         self.gripper: Gripper | None = (
-            None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
+            None if spec.gripper is None else Gripper(engine, name, spec, core.devices)
         )
         self._devices: Mapping[str, DeviceReader[Any]] | None = None
         self._pulling: (
@@ -125,7 +125,7 @@ class BaseRobot(Member):
             for reader in own:
                 reader._install(engine.rows[name])
             attach_errors(
-                own, len(spec.lasers), spec.sonar is not None, engine, sim._devices
+                own, len(spec.lasers), spec.sonar is not None, engine, core.devices
             )
 
     @property
@@ -139,20 +139,20 @@ class BaseRobot(Member):
         return self._devices
 
     def _make_devices(self) -> dict[str, DeviceReader[Any]]:
-        sim, made = self._sim, {}
+        core, made = self._core, {}
         equipment = self.spec.equipment
         parts: dict[str, list[Any]] = {}
         for name, spec in zip(names_of(equipment), equipment, strict=True):
             kind = find_device(spec.type)
             view = View(
-                sim._engine,
+                core.engine,
                 self.name,
                 self.spec,
                 name,
                 kind.mounting(spec),
-                errs=sim.sensor_noise,
-                colors=lambda: sim.colors,
-                ranging=sim._devices,
+                errs=core.sensor_noise,
+                colors=lambda: core.colors,
+                ranging=core.devices,
             )
             if kind.part:
                 if spec.type not in parts:
@@ -191,9 +191,9 @@ class BaseRobot(Member):
         """
         self._claims.clear()
         # Another robot may get the name later.
-        self._sim._parameters.pop(self.name, None)
+        self._core.parameters.pop(self.name, None)
         for laser in self.lasers:
-            self._sim._configured.pop((self.name, laser.index), None)
+            self._core.configured.pop((self.name, laser.index), None)
         self._remove()
         for reader in (self._devices or {}).values():
             reader._leave()
@@ -210,9 +210,9 @@ class BaseRobot(Member):
         for reader in (self._devices or {}).values():
             reader._restored()
         # Most worlds have no lasers configured by clients.
-        if self._sim._configured:
+        if self._core.configured:
             for laser in self.lasers:
-                if (self.name, laser.index) in self._sim._configured:
+                if (self.name, laser.index) in self._core.configured:
                     laser.restore()
 
     def __repr__(self) -> str:
@@ -240,7 +240,7 @@ class BaseRobot(Member):
     @property
     def state(self) -> RobotState:
         """All values of the robot's motion after the last step."""
-        snapshot = self._sim.snapshot
+        snapshot = self._core.snapshot
         s, row = snapshot.state, snapshot.rows[self.name]
         return RobotState(
             pose_world=Pose(*s.pose[row].tolist()),
@@ -259,7 +259,7 @@ class BaseRobot(Member):
     @property
     def truth(self) -> WorldPose:
         """True pose in the world frame, unknown to a real robot: m, m, rad."""
-        snapshot = self._sim.snapshot
+        snapshot = self._core.snapshot
         return WorldPose(*snapshot.state.pose[snapshot.rows[self.name]].tolist())
 
     @property
@@ -270,7 +270,7 @@ class BaseRobot(Member):
         drifts. Do not compare it with `truth`, which is in the world frame. Compare
         `odom_in_world`.
         """
-        snapshot = self._sim.snapshot
+        snapshot = self._core.snapshot
         return OdomPose(*snapshot.state.odom[snapshot.rows[self.name]].tolist())
 
     @property
@@ -285,18 +285,18 @@ class BaseRobot(Member):
         These are its obstacle, the robots that it stops, and bodies it presses on if
         one of the two has mass.
         """
-        return touching(self._sim, self.name)
+        return touching(self._core, self.name)
 
     @property
     def stalled(self) -> bool:
         """Whether an obstacle blocks the robot."""
-        snapshot = self._sim.snapshot
+        snapshot = self._core.snapshot
         return bool(snapshot.state.stall[snapshot.rows[self.name]])
 
     @property
     def motors_on(self) -> bool:
         """Whether the motors are enabled."""
-        snapshot = self._sim.snapshot
+        snapshot = self._core.snapshot
         return bool(snapshot.state.motors[snapshot.rows[self.name]])
 
     @property
@@ -356,21 +356,59 @@ class BaseRobot(Member):
         ArgumentError
             There is no such parameter, or it is out of range; nothing is set then.
         """
-        self._sim._check_thread()
+        self._core.check_thread()
         # Checked together with present values: limits may depend on each other.
         found = parameters.spread(self.spec, values)
         parameters.check(
-            self.spec, {**self._sim._parameters.get(self.name, {}), **found}
+            self.spec, {**self._core.parameters.get(self.name, {}), **found}
         )
-        self._sim._note(None, SetParameters, self.name, found)
-        parameters.apply(self._sim, self, found)
+        self._core.note(None, SetParameters, self.name, found)
+        parameters.apply(self._core, self, found)
+
+    def set_controller(self, controller: Controlling | None, **options: Any) -> None:
+        """Let a controller drive the robot from the next step on.
+
+        Clients have priority.
+
+        Parameters
+        ----------
+        controller : str, class, function or None
+            Name of a controller (``wander``, ``walk``, ``follow``, ``waypoints``, ``orca``,
+            ``socialforce``, ``dwa``, ``vfh``, ``purepursuit``, or of an installed package);
+            ``module:name`` or ``file.py:name``; a class, made with ``(robot, seed, **options)``
+            or ``(robot, **options)``, whose ``act()`` is called before every step; a function,
+            called with ``(robot, **options)`` before every step. None: remove the controller,
+            and stop the robot.
+        **options
+            Options of the controller.
+
+        Raises
+        ------
+        ArgumentError
+            The controller is none of these.
+        CommandLineError
+            No controller has that name.
+        WorldError
+            An option is unknown, missing, or has an invalid value.
+        """
+        programs = self._core.programs
+        if controller is None:
+            # Without a program the robot may follow the user's own commands: do not
+            # stop it.
+            has_driven = self.name in programs.driving
+            programs.end(self.name)
+            if has_driven and not self.clients:
+                self.command.stop()
+        else:
+            employ(self, program_of(controller, options))
+            self.take_over()
 
     def ghost(self, on: bool = True, source: str = API) -> None:
         """Make the robot a ghost (invisible, without collisions) or normal again.
 
         The change takes effect at the next step.
         """
-        self._sim.submit(
+        self._core.submit(
             self.name,
             cmd.SetVisible(Visible.NONE if on else self.spec.returns.mask),
             source,
@@ -382,7 +420,7 @@ class BaseRobot(Member):
 
         A carried body is not a ghost: it is a part of its carrier.
         """
-        snapshot = self._sim.snapshot
+        snapshot = self._core.snapshot
         # A robot that is invisible by its model is not a ghost.
         own = self.spec.returns.mask
         row = snapshot.rows[self.name]
@@ -412,7 +450,7 @@ class BaseRobot(Member):
         # A queued command may enable the motors in the next step.
         waiting = (
             command
-            for name, _, _, command in self._sim._engine.queued()
+            for name, _, _, command in self._core.engine.queued()
             if name == self.name
         )
         return not any(
@@ -422,7 +460,7 @@ class BaseRobot(Member):
     def take_over(self, source: str = API) -> None:
         """Enable the motors if only the end of a client's session left them off."""
         if self._is_left_off and not self.motors_on:
-            self._sim.submit(self.name, cmd.EnableMotors(True), source)
+            self._core.submit(self.name, cmd.EnableMotors(True), source)
 
     def press_estop(self, pressed: bool = True, source: str = API) -> None:
         """Press or release the emergency stop button.
@@ -435,7 +473,7 @@ class BaseRobot(Member):
         # The engine looks at the button in each step, so it misses a shorter press.
         if not pressed and self.electrics.estop_pressed and not self.is_kept_off:
             for command in (cmd.EnableMotors(False), cmd.EmergencyStop()):
-                self._sim.submit(self.name, command, source)
+                self._core.submit(self.name, command, source)
         with acting(source):
             self.electrics.estop_pressed = pressed
 
@@ -455,7 +493,7 @@ class BaseRobot(Member):
             if on
         ]
         lines = [
-            f"model {self.spec.name}, time {self._sim.time:.3f} s, clients: "
+            f"model {self.spec.name}, time {self._core.time:.3f} s, clients: "
             f"{', '.join(self.clients) or 'none'}",
             f"true pose x={x:z.3f} m y={y:z.3f} m th={math.degrees(th):z.2f}°",
             f"odometry x={ox:z.3f} m y={oy:z.3f} m th={math.degrees(oth):z.2f}°",
@@ -484,16 +522,16 @@ class BaseRobot(Member):
     def claim(self, source: str) -> None:
         """Register `source` as commanding the robot; its controller pauses."""
         if source not in self._claims:
-            self._sim._note(source, Claim, self.name, True)
+            self._core.note(source, Claim, self.name, True)
             self._claims.append(source)
-            self._sim.feed.tell(Subject.CLAIMS)
+            self._core.feed.tell(Subject.CLAIMS)
 
     def release(self, source: str) -> None:
         """Unregister `source` as commanding the robot; nothing else changes."""
         if source in self._claims:
-            self._sim._note(source, Claim, self.name, False)
+            self._core.note(source, Claim, self.name, False)
             self._claims.remove(source)
-            self._sim.feed.tell(Subject.CLAIMS)
+            self._core.feed.tell(Subject.CLAIMS)
 
     @property
     def odom_in_world(self) -> WorldPose:
@@ -501,7 +539,7 @@ class BaseRobot(Member):
 
         It equals the true pose at first, then drifts (dead reckoning).
         """
-        snapshot = self._sim.snapshot
+        snapshot = self._core.snapshot
         row = snapshot.rows[self.name]
         return WorldPose(
             *compose(Pose(*snapshot.state.odom_frame[row].tolist()), self.odom)
@@ -509,10 +547,3 @@ class BaseRobot(Member):
 
 
 R = TypeVar("R", bound=BaseRobot)
-
-
-class Robots(dict[str, R]):
-    """Robots by name; missing keys raise UnknownNameError (a KeyError) with a hint."""
-
-    def __missing__(self, name: str) -> NoReturn:
-        raise arguments.unknown(name, self, "robot")

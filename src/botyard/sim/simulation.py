@@ -10,26 +10,23 @@
         sim.step()
 
 Units are SI, axes follow REP-103. The module knows no protocol; `Robot.port` returns
-the access of a session (`botyard.model.robotport.RobotPort`). This module creates a
-world, steps it, writes it as a scenario and draws it. `Simulation` inherits the rest
-from classes in the modules `core`, `bodies`, `population` and `state`, in this order.
+the access of a session (`botyard.model.robotport.RobotPort`). This module makes a
+world, steps it and writes it as a scenario. The other groups of methods stand in
+`bodies`, `population`, `state` and `observation`, each deriving from the one before.
+All of them work on one `SimulationCore` (`simulationcore`).
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import groupby
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
 from botyard.api import arguments
-from botyard.api.extensions import extension
-from botyard.api.listeners import Listeners
-from botyard.api.revisions import Subject
 from botyard.devices.ranging import RangeDevices
 from botyard.devices.worldtables import WORLD_TABLES
 from botyard.engine.layout import F8, OdometryErrorMode
@@ -44,33 +41,20 @@ from botyard.formats.registry import load_world
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
-from botyard.model.world import THING, PlacedRobot, Program, Settings, World
-from botyard.names import body_name
-from botyard.sim.contacts import ContactLog
 from botyard.sim.episodes import checked_poses
 from botyard.sim.fleet import Fleet
-from botyard.sim.history import History, make_history
-from botyard.sim.journal import Reset, Settle
+from botyard.sim.journal import Settle
+from botyard.sim.moved import MOVED
 from botyard.sim.notebook import MAX_ROWS, page
-from botyard.sim.placement import FreePlaces
+from botyard.sim.observation import Observable, png
 from botyard.sim.port import Port
-from botyard.sim.programs import Controlling
-from botyard.sim.recordings import Recording
+from botyard.sim.programs import is_controller
 from botyard.sim.robot import BaseRobot
-from botyard.sim.state import Restorable
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-log = logging.getLogger("botyard")
+from botyard.sim.simulationcore import SimulationCore
+from botyard.sim.worldfiles import populate, world_of
 
 MAX_THREADS = 1024
 """Highest number of threads that a caller can request."""
-MAX_PLACED_ONE_BY_ONE = 50
-"""Number of large robots above which their places are searched together.
-
-That is faster, and leaves a little more room between them.
-"""
 
 
 class Robot(BaseRobot):
@@ -105,71 +89,54 @@ class Robot(BaseRobot):
     simulation, each use of the handle raises UnknownNameError.
     """
 
-    _sim: Simulation
+    def __init__(
+        self, simulation: Simulation, name: str, spec: RobotSpec, start: Pose
+    ) -> None:
+        self._simulation = simulation
+        super().__init__(simulation.core, name, spec, start)
 
     @property
     def simulation(self) -> Simulation:
         """World that contains the robot."""
         # The access raises if the robot was removed.
-        self._sim.tick  # noqa: B018
-        return self._sim
+        self._core.tick  # noqa: B018
+        return self._simulation
 
     def port(self, source: str) -> Port:
         """Return the access of a protocol's session to this robot.
 
         `source` names the session in the order of commands and in logs.
         """
-        return Port(self, source, self._sim.fleet)
-
-    def set_controller(self, controller: Controlling | None, **options: Any) -> None:
-        """Let a controller drive the robot from the next step on.
-
-        Clients have priority.
-
-        Parameters
-        ----------
-        controller : str, class, function or None
-            Name of a controller (``wander``, ``walk``, ``follow``, ``waypoints``, ``orca``,
-            ``socialforce``, ``dwa``, ``vfh``, ``purepursuit``, or of an installed package);
-            ``module:name`` or ``file.py:name``; a class, made with ``(robot, seed, **options)``
-            or ``(robot, **options)``, whose ``act()`` is called before every step; a function,
-            called with ``(robot, **options)`` before every step. None: remove the controller,
-            and stop the robot.
-        **options
-            Options of the controller.
-
-        Raises
-        ------
-        ArgumentError
-            The controller is none of these.
-        CommandLineError
-            No controller has that name.
-        WorldError
-            An option is unknown, missing, or has an invalid value.
-        """
-        sim = self.simulation
-        if controller is None:
-            # Without a program the robot may follow the user's own commands: do not
-            # stop it.
-            has_driven = self.name in sim.programs
-            sim.end_program(self.name)
-            if has_driven and not self.clients:
-                self.command.stop()
-        else:
-            employ(self, program_of(controller, options))
-            self.take_over()
+        return Port(self, source, self.simulation.fleet)
 
     def _repr_png_(self) -> bytes:
         """Return the picture for notebooks: robot, sensors and surroundings."""
-        return png(self._sim, self.name)
+        return png(self.simulation, self.name)
 
 
-class Simulation(Restorable[Robot]):
+class Simulation(Observable[Robot]):
     """World with its robots.
 
     Create it (`load`, or `Simulation()` with a scene) and add robots (`add_robot`,
     `add_robots`). Then repeat: read (`Robot.laser`, `Robot.odom`, `fleet` for all at
     once), command (`Robot.command`, `Fleet.command`), `step`. `render` draws the world.
+
+    ============  ==================================================================
+    Time          `step`, `run`, `settle`; `time`, `tick`, `dt`; `snapshot`;
+                  `before_step` and `after_step` call functions
+    Episodes      `reset`, `episode`, `seed`
+    Robots        `add_robot`, `add_robots`, `remove_robot`, `remove_robots`,
+                  `robots`, `fleet`, `poses`
+    Map           `scene`, `replace_scene`, `add_wall`, `add_box`, `remove_box`;
+                  `cast`, `near_walls`, `random_free_poses`
+    Bodies        `put`, `put_back`, `hold`, `attach`, `detach`
+    Masses        `set_dynamics`, `dynamics`, `push`, `pull_to`, `throw`, `wrench`
+    States        `save_state`, `restore`, `clone`, `digest`
+    Observation   `events`, `history`, `record`, `render`
+    Files         `load`, `save_scenario`, `close`
+    ============  ==================================================================
+
+    `core` is the internal API for ports, servers, recording and the page.
 
     Parameters
     ----------
@@ -201,6 +168,7 @@ class Simulation(Restorable[Robot]):
         A parameter is out of range or of another type.
     """
 
+    _moved: ClassVar[Mapping[str, str]] = MOVED
     _elsewhere: ClassVar[Mapping[str, str]] = {
         "robot": 'robots["name"] is a robot',
         "map": "scene is the map",
@@ -221,7 +189,7 @@ class Simulation(Restorable[Robot]):
         "step": "call step(); set its time when you make the simulation: "
         "Simulation(step=…)",
         "snapshot": "call step() or settle()",
-        "colors": "a robot's model defines its colour",
+        "core": "it belongs to the simulation",
     }
     fleet: Fleet
     """All robots at once, as arrays."""
@@ -278,32 +246,18 @@ class Simulation(Restorable[Robot]):
             tables=tuple(table() for table in WORLD_TABLES),
             senses=(devices,),
         )
-        super().__init__(
+        core = SimulationCore(
             scene,
             engine,
             devices,
+            partial(Robot, self),
             sensor_noise=sensor_noise,
             range_step=range_step,
             warn=warn,
         )
-        object.__setattr__(self, "fleet", Fleet(self))
-        # A failing observer would otherwise log an error in each step.
-        self._looks = Listeners[Snapshot](log, "steps", ends_failed=True)
-        self._history: History[Simulation] | None = None
-        self._contacts: ContactLog | None = None
+        super().__init__(core)
+        vars(self)["fleet"] = Fleet(core)
         self._is_stepping = False
-        self._closing = Listeners[None](log, "the end of a simulation")
-
-    def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> Robot:
-        return Robot(self, name, spec, start)
-
-    def _set_controller(
-        self, robot: Robot, controller: Any, options: Mapping[str, Any]
-    ) -> None:
-        robot.set_controller(controller, **options)
-
-    def _employ(self, robot: Robot, program: Program) -> None:
-        employ(robot, program)
 
     @classmethod
     def load(
@@ -392,119 +346,8 @@ class Simulation(Restorable[Robot]):
             warn=warn,
             **{k: v for k, v in settings.items() if v is not None},
         )
-        sim.populate(world)
+        populate(sim, world)
         return sim
-
-    def populate(self, world: World) -> list[Robot]:
-        """Add the robots of a world with the programs that drive them.
-
-        The scene of the world is ignored.
-
-        Raises
-        ------
-        WorldError, CommandError
-            A name is taken, a pose is out of bounds, or a program does not know an option.
-        """
-        robots: list[Robot] = []
-        for _, several in groupby(
-            # Robots of one model with the same kinds of data are added together.
-            world.robots,
-            key=lambda p: (id(p.spec), p.pose is None, not p.name),
-        ):
-            group = list(several)
-            poses = [p.pose for p in group if p.pose is not None]
-            # Adding many robots at once is much faster than one by one.
-            if poses and group[0].name:
-                robots += self.add_robots(group[0].spec, poses, [p.name for p in group])
-            elif not poses and len(group) > 1:
-                robots += self._add_at_home(group)
-            else:
-                robots += [
-                    self.add_robot(p.spec, p.name or None, pose=p.pose) for p in group
-                ]
-
-        self.unserve(
-            [
-                r.name
-                for r, placed in zip(robots, world.robots, strict=True)
-                if not placed.served
-            ]
-        )
-        # All robots must exist first, because options of one may name another.
-        for robot, placed in zip(robots, world.robots, strict=True):
-            if placed.program is not None:
-                employ(robot, placed.program)
-
-        return robots
-
-    def _add_at_home(self, group: Sequence[PlacedRobot]) -> list[Robot]:
-        """Add robots of one model at free places around the map's home.
-
-        The result is the same as with `add_robot` one by one, but it is faster.
-        """
-        spec, names = group[0].spec, [p.name for p in group if p.name] or None
-        # The first robot gets the home itself, even if something is there.
-        first = self.add_robot(spec, names and names[0])
-        places = FreePlaces(self._engine, spec, self.home)
-        if not places.is_exact and len(group) <= MAX_PLACED_ONE_BY_ONE:
-            return [first, *(self.add_robot(p.spec, p.name or None) for p in group[1:])]
-        return [
-            first,
-            *self.add_robots(spec, places.take(len(group) - 1), names and names[1:]),
-        ]
-
-    def world(self) -> World:
-        """Return the present world for a scenario file.
-
-        It has bodies with their poses, seed and step, but neither velocities nor
-        commands.
-        """
-        state, rows = self.snapshot.state, self.snapshot.rows
-
-        def pose(name: str) -> Pose:
-            return Pose(*state.pose[rows[name]].tolist())
-
-        boxes = tuple(
-            replace(
-                box,
-                # The original name survives, although the body's name may be a
-                # shortened form.
-                name=box.name if name == body_name(box.name) else name,
-                pose=pose(name),
-            )
-            for name, box in zip(self.box_names, self.scene.boxes, strict=True)
-        )
-        programs = self.programs
-        robots = tuple(
-            PlacedRobot(
-                spec=robot.spec,
-                name=name,
-                pose=pose(name),
-                program=programs.get(name),
-                # Clients cannot connect to moving objects (things).
-                served=robot.spec.name != THING and name not in self._unserved,
-            )
-            for name, robot in self._robots.items()
-        )
-        settings = Settings(
-            seed=self.seed,
-            step=self.dt,
-            odometry_error=self._engine.odometry_error_mode.name.lower(),
-            sensor_noise=self.sensor_noise,
-            threads=self._devices.threads,
-        )
-        beside = []
-        if self.described.joints or self.described.sensors:
-            beside = [
-                f"{len(self.described.joints)} joints and "
-                f"{len(self.described.sensors)} sensors of description files are left out; "
-                "their bodies are written as obstacles"
-            ]
-
-        scene = replace(self.scene, boxes=boxes)
-        return World(
-            scene=scene, robots=robots, settings=settings, beside=tuple(beside)
-        )
 
     def save_scenario(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
         """Write the world as a scenario (YAML), and return lines about omissions.
@@ -528,12 +371,42 @@ class Simulation(Restorable[Robot]):
             The file cannot be written.
         """
         return saving.save(
-            self.world(),
+            world_of(self),
             arguments.path(path, "path"),
             overwrite=arguments.flag(overwrite, "overwrite"),
         )
 
+    @property
+    def scene(self) -> Scene:
+        """Static world."""
+        return self.core.scene
+
     # -- Time
+
+    @property
+    def time(self) -> float:
+        """Simulated time, s."""
+        return self.core.engine.clock.time
+
+    @property
+    def tick(self) -> int:
+        """Number of steps done."""
+        return self.core.engine.clock.tick
+
+    @property
+    def dt(self) -> float:
+        """Simulated time of one step, s."""
+        return self.core.engine.clock.dt
+
+    @property
+    def seed(self) -> int:
+        """Seed of all random draws."""
+        return self.core.engine.seed
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """State after the last step; valid until the step after the next."""
+        return self.core.engine.snapshot
 
     def step(self, n: int = 1) -> Snapshot:
         """Advance the world by `n` steps and return its state.
@@ -547,15 +420,16 @@ class Simulation(Restorable[Robot]):
         NotNowError
             The call comes from within a step: from a controller or a function of `before_step`.
         """
-        if self._is_ours is not None:
-            self._check_thread()
+        core = self.core
+        if core.is_ours is not None:
+            core.check_thread()
         # The check is written out here, because every step runs it.
         if type(n) is not int or n < 0:
             n = arguments.whole(n, "n", low=0)
 
-        programs, looks = self._programs, self._looks
+        programs, looks = core.programs, self._looks
         if not programs.acts and not looks:
-            return self._engine.step(n)
+            return core.engine.step(n)
         if self._is_stepping:
             raise NotNowError(
                 "a step is in progress: functions that it calls cannot make another one"
@@ -566,62 +440,24 @@ class Simulation(Restorable[Robot]):
         try:
             for _ in range(n):
                 programs.call()
-                looks.tell(self._engine.step())
+                looks.tell(core.engine.step())
         # An exception of a controller must not block all later steps.
         finally:
             self._is_stepping = False
 
-        return self.snapshot
+        return core.engine.snapshot
 
-    def drive(self, name: str, act: Callable[[], None], program: Program) -> None:
-        """Call `act` before every step for a program that drives a robot.
-
-        It replaces the robot's present program. Raise UnknownNameError (a KeyError) if
-        no robot has that name.
-        """
-        if name not in self._robots:
-            raise arguments.unknown(name, self._robots, "robot")
-        arguments.function(act, "act")
-        self._programs.drive(name, program, act)
-
-    def rest_program(self, name: str) -> None:
-        """End the sensor subscriptions of a robot's program until its next call."""
-        self._programs.rest(name)
-
-    def end_program(self, name: str) -> None:
-        """End the program that drives a robot, if there is one."""
-        self._programs.end(name)
-
-    def crash_program(self, name: str) -> None:
-        """End a robot's crashed program, if there is one, until the next `reset`."""
-        self._programs.crash(name)
-
-    @property
-    def programs(self) -> Mapping[str, Program]:
-        """Programs that drive robots while no client does, by name of the robot."""
-        return {name: program for name, (program, _) in self._programs.driving.items()}
-
-    def before_step(self, act: Callable[[], None]) -> None:
-        """Call `act` before every step, for programs that control robots from within."""
-        self._programs.add(arguments.function(act, "act"))
-
-    def not_before_step(self, act: Callable[[], None]) -> None:
-        """Stop calling `act` before steps. Does nothing if it is not called."""
-        self._programs.take_off(act)
-
-    def after_step(self, look: Callable[[Snapshot], object]) -> Callable[[], None]:
-        """Call `look` with the snapshot after every step.
-
-        For observers that change nothing, such as a recording. They are not a part of
-        the world, and clones do not have them. An exception is logged, and ends the
-        calls.
+    def before_step(self, act: Callable[[], None]) -> Callable[[], None]:
+        """Call `act` before every step, for programs that control robots from within.
 
         Returns
         -------
         callable
-            Ends the calls.
+            Ends the calls; does nothing if they have already ended.
         """
-        return self._looks.add(arguments.function(look, "look"))
+        programs = self.core.programs
+        programs.add(arguments.function(act, "act"))
+        return partial(programs.take_off, act)
 
     def run(self, seconds: float) -> Snapshot:
         """Advance the world by a simulated time, s, and return its state.
@@ -639,37 +475,16 @@ class Simulation(Restorable[Robot]):
         return self.step(
             round(
                 arguments.number(seconds, "seconds", low=0.0, high=1e9, unit="s")
-                / self.dt
+                / self.core.dt
             )
         )
-
-    @property
-    def events(self) -> ContactLog:
-        """Contacts of robots with time, place and partner.
-
-        They are logged from the first use on, over all episodes. Clones start a new
-        log.
-        """
-        # The log costs time in each step, so that it starts with its first use.
-        if self._contacts is None:
-            self._contacts = ContactLog(self, self._episodes)
-            self.after_step(self._contacts.look)
-
-        return self._contacts
 
     def close(self) -> None:
         """End everything that belongs to this simulation, and complete its recordings.
 
         ``with Simulation(…) as sim:`` does so at its end.
         """
-        self._closing.tell(None)
-
-    def on_close(self, act: Callable[[None], object]) -> Callable[[], None]:
-        """Call `act` with None when the simulation is closed.
-
-        Returns a function that removes `act`.
-        """
-        return self._closing.add(arguments.function(act, "act"))
+        self.core.closing.tell(None)
 
     def __enter__(self) -> Self:
         return self
@@ -677,24 +492,15 @@ class Simulation(Restorable[Robot]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def history(self) -> History[Simulation]:
-        """The last minutes, to look back at and to continue from.
-
-        It is off until `history.keep()` is called.
-        """
-        if self._history is None:
-            self._history = make_history(self)
-        return self._history
-
     def settle(self) -> Snapshot:
         """Apply queued commands and take readings without a step.
 
         For placing bodies while time stands still.
         """
-        self._check_thread()
-        self._note(None, Settle)
-        return self._engine.settle()
+        core = self.core
+        core.check_thread()
+        core.note(None, Settle)
+        return core.engine.settle()
 
     def reset(
         self, seed: int | None = None, poses: ArrayLike | None = None
@@ -731,46 +537,18 @@ class Simulation(Restorable[Robot]):
             The world has grippers, joints, draining batteries or devices with a memory:
             `restore` a state of its start instead.
         """
-        if self._is_ours is not None:
-            self._check_thread()
-        world, number = self._episodes.next(
+        core = self.core
+        if core.is_ours is not None:
+            core.check_thread()
+        world, number = core.episodes.next(
             None if seed is None else arguments.seed(seed)
         )
-        return self._begin_episode(
+        core.begin_episode(
             world,
             number,
-            None if poses is None else checked_poses(poses, len(self._robots)),
+            None if poses is None else checked_poses(poses, len(core.robots)),
         )
-
-    def _begin_episode(self, world: int, number: int, given: F8 | None) -> Snapshot:
-        """Start the episode of a number with checked poses; see `reset`."""
-        tick = self.tick
-        self._episodes.begin(
-            world, number, self._starts, self._robots, given, self._holds
-        )
-        for robot in self._robots.values():
-            # Clients see the start of an episode as a placement.
-            robot._teleports += 1
-        self.feed.tell(Subject.TIME)
-        if self._journal.is_read:
-            told = (
-                None if given is None else tuple(Pose(*row) for row in given.tolist())
-            )
-            self._journal.note(tick, None, Reset(world, number, told))
-
-        # Last: commands of restarting controllers belong to the new episode, and the
-        # episode is complete even if a controller fails.
-        for name, program in self._programs.again():
-            employ(self._robots[name], program, anew=True)
-        return self.snapshot
-
-    def _starts(self) -> Mapping[str, Pose]:
-        """Return the start poses of all bodies by name."""
-        robots = {name: robot.start for name, robot in self._robots.items()}
-        return robots | {
-            name: box.pose
-            for name, box in zip(self.box_names, self.scene.boxes, strict=True)
-        }
+        return core.engine.snapshot
 
     @property
     def episode(self) -> int:
@@ -778,90 +556,15 @@ class Simulation(Restorable[Robot]):
 
         It is 0 for a simulation that continued from a state of another one.
         """
-        return self._episodes.seed_and_number[1]
+        return self.core.episodes.seed_and_number[1]
 
     @property
     def poses(self) -> F8:
         """True poses of all robots in order of creation, (n, 3): m, m, rad. A copy."""
         return self.fleet.poses
 
-    # -- Pictures
-
-    def render(
-        self,
-        path: str | Path | None = None,
-        *,
-        area: Sequence[float] | None = None,
-        follow: str | None = None,
-        trails: float = 0.0,
-        scans: bool | str | Sequence[str] = True,
-        size: int | tuple[int, int] = 1000,
-        theme: str = "light",
-        colors: str = "model",
-        goals: ArrayLike = (),
-        overwrite: bool = False,
-    ) -> Image:
-        """Draw the world from above, as the page shows it.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            File to which the picture is also written; its suffix selects the format.
-        area : four numbers, optional
-            Part of the world: least x, least y, greatest x, greatest y, m; with `follow` two
-            numbers, width and height, m. Default: the whole world, or 12 m around the robot.
-        follow : str, optional
-            Name of the robot in the centre.
-        trails : float
-            Length of trails, s; needs the history (``sim.history.keep()``).
-        scans : bool or names of robots
-            Beams of sensors with a reader (True), of no sensor (False), or of all range sensors
-            of these robots.
-        size : int or tuple of two
-            Greatest width, or width and height, pixels. With a width alone, the picture gets
-            narrower if the world is more than four times as high as wide, or if the picture
-            would have more than 10⁸ pixels.
-        theme : str
-            ``light`` or ``dark``.
-        colors : str
-            Whether robots have the colour of their ``model``, or each ``robot`` its own.
-        goals : (k, 2) or (k, 3) array
-            Further places to mark like goals of the map: x, y, m, and a heading, rad.
-        overwrite : bool
-            Also replace a file at `path` that botyard did not write.
-
-        Raises
-        ------
-        ArgumentError
-            The size is not from 16 to 20,000 or has more than 10⁸ pixels, the area is empty,
-            the theme is unknown, trails are requested without a history, or the suffix belongs
-            to no picture format.
-        UnknownNameError
-            No robot has this name.
-        KeptFileError
-            The file at `path` exists, and botyard did not write it.
-        OSError
-            The file cannot be written.
-        """
-        options = {
-            "area": area,
-            "follow": follow,
-            "trails": trails,
-            "scans": scans,
-            "size": size,
-            "theme": theme,
-            "colors": colors,
-            "goals": goals,
-        }
-        return render(
-            self,
-            None if path is None else arguments.path(path, "path"),
-            options,
-            overwrite,
-        )
-
     def __repr__(self) -> str:
-        place, n = self.scene.name or "no map", len(self._robots)
+        place, n = self.scene.name or "no map", len(self.core.robots)
         return (
             f"<Simulation: {place}, {n} robot{'' if n == 1 else 's'}, time "
             f"{self.time:g} s, seed {self.seed}>"
@@ -873,7 +576,7 @@ class Simulation(Restorable[Robot]):
         rows = [
             (name, robot.spec.name, *pose, "yes" if robot.stalled else "")
             for pose, (name, robot) in zip(
-                poses[: MAX_ROWS + 1], self._robots.items(), strict=False
+                poses[: MAX_ROWS + 1], self.core.robots.items(), strict=False
             )
         ]
         # Empty rows are only counted, see `notebook.page`.
@@ -890,138 +593,5 @@ class Simulation(Restorable[Robot]):
         """Return the picture for notebooks."""
         return png(self, None)
 
-    # -- Recordings
 
-    def record(
-        self,
-        path: str | Path,
-        *,
-        topics: Sequence[str] | None = None,
-        robots: Sequence[str] = ("*",),
-        rate: float | Mapping[str, float] | None = None,
-        split_mb: float | None = None,
-        split: float | None = None,
-        last: float | None = None,
-        on_stall: bool = False,
-        overwrite: bool = False,
-    ) -> Recording:
-        """Record from now on to an MCAP file until the recording is closed.
-
-        Use it as ``with sim.record("run.mcap"): …``. The file has topics as in ROS 2,
-        and all data needed to repeat the run. Foxglove, PlotJuggler and ``ros2 bag``
-        open it.
-
-        Parameters
-        ----------
-        path : str or Path
-            File to write. Further files have a number after its name.
-        topics : sequence of str, optional
-            Patterns of topics, such as ``"/p3dx/*"``; a sensor whose topic is named measures
-            for the recording. Default: odometry, true poses, commands, transforms, the map, the
-            log, and scans of lasers that have another reader.
-        robots : sequence of str
-            Patterns of robot names.
-        rate : float or mapping of str to float, optional
-            Highest number of messages per topic and simulated second, or by pattern of topics
-            (the first match counts); 0: one for every step. Default: transforms 5, odometry and
-            true poses 2, the rest 10.
-        split_mb, split : float, optional
-            Size, megabytes (10⁶ bytes), or simulated time, s, after which another file starts.
-        last : float, optional
-            Simulated time, s, that is kept in memory (at most 500 MiB) until `Recording.save`
-            writes it.
-        on_stall : bool
-            Save the kept data two seconds after a robot has stalled, at most 20 times.
-        overwrite : bool
-            Also replace a file that botyard did not write.
-
-        Raises
-        ------
-        ArgumentError
-            A parameter is out of range or of another type.
-        KeptFileError
-            The file exists, and botyard did not write it.
-        OSError
-            The file cannot be written. Later errors end the recording, and nothing else.
-        """
-        return record(
-            self,
-            arguments.path(path, "path"),
-            {
-                "topics": topics,
-                "robots": robots,
-                "rate": rate,
-                "split_mb": split_mb,
-                "split": split,
-                "last": last,
-                "on_stall": on_stall,
-                "overwrite": overwrite,
-            },
-        )
-
-
-@extension("is_controller")
-def is_controller(name: str, allow_code: bool = False) -> bool:
-    """Return whether a controller of that name exists.
-
-    With `allow_code`, code that the name refers to is imported and counts.
-    """
-    raise NotImplementedError
-
-
-@extension("program_of")
-def program_of(controller: object, options: dict[str, Any]) -> Program:
-    """Return the program for a name, a class, a function or a `Program`.
-
-    See `Robot.set_controller`.
-    """
-    raise NotImplementedError
-
-
-@extension("employ")
-def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
-    """Let a program drive a robot from the next step on.
-
-    Raise the errors of `Simulation.populate`. With `anew`, an episode has just started,
-    and errors are treated as a crash of the controller.
-    """
-    raise NotImplementedError
-
-
-@extension("render")
-def render(
-    sim: Simulation,
-    path: str | Path | None,
-    options: Mapping[str, Any],
-    overwrite: bool,
-) -> Image:
-    """Draw a simulation, and write the picture to a file; see `Simulation.render`."""
-    raise NotImplementedError
-
-
-@extension("record")
-def record(sim: Simulation, path: str | Path, choices: Mapping[str, Any]) -> Recording:
-    """Start to record a simulation.
-
-    `choices` are the other arguments of `Simulation.record`.
-    """
-    raise NotImplementedError
-
-
-@extension("png")
-def png(sim: Simulation, robot: str | None) -> bytes:
-    """Return a PNG picture for notebooks: the whole world, or a robot's surroundings."""
-    raise NotImplementedError
-
-
-__all__ = [
-    "Controlling",
-    "Robot",
-    "Simulation",
-    "employ",
-    "is_controller",
-    "png",
-    "program_of",
-    "record",
-    "render",
-]
+__all__ = ["Robot", "Simulation"]

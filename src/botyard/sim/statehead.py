@@ -20,7 +20,7 @@ from botyard.engine import commands
 from botyard.engine.state import DIGESTED, VERSION, object_digest, row_keys, schema
 from botyard.errors import StateError
 from botyard.sim import twist
-from botyard.sim.population import Population
+from botyard.sim.core import Core
 from botyard.version import __version__
 
 NO_MASS: Final = -1
@@ -229,19 +229,19 @@ class Known:
                 id(value): (value, digest) for digest, value in self.objects.items()
             }
 
-    def roster(self, sim: Population[Any]) -> bytes:
+    def roster(self, core: Core) -> bytes:
         """Return the encoded roster."""
-        revision = sim.feed.last(*IN_ROSTER)
+        revision = core.feed.last(*IN_ROSTER)
         # Encoding thousands of bodies takes longer than all their columns.
         if self._roster[0] != revision:
-            self._roster = revision, msgspec.msgpack.encode(self._make_roster(sim))
+            self._roster = revision, msgspec.msgpack.encode(self._make_roster(core))
         return self._roster[1]
 
-    def _make_roster(self, sim: Population[Any]) -> Roster:
-        boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
+    def _make_roster(self, core: Core) -> Roster:
+        boxes = dict(zip(core.box_names, core.scene.boxes, strict=True))
         bodies = []
-        for name in sim.engine.rows:
-            robot = sim.robots.get(name)
+        for name in core.engine.rows:
+            robot = core.robots.get(name)
             if robot is None:
                 bodies.append(
                     Body(name, boxes[name].name, self.digest(boxes[name]), None)
@@ -254,22 +254,22 @@ class Known:
 
         self.forget(len(bodies))
         return Roster(
-            schema=schema(sim.engine),
-            scene=self.digest_of_walls(sim),
-            scene_name=sim.scene.name,
-            described=self.digest(sim.described),
+            schema=schema(core.engine),
+            scene=self.digest_of_walls(core),
+            scene_name=core.scene.name,
+            described=self.digest(core.descriptions.described),
             bodies=bodies,
             keys={
                 table.name: row_keys(table)
-                for table in sim.engine.tables.values()
+                for table in core.engine.tables.values()
                 if table.saved
             },
-            unserved=sorted(sim._unserved),
+            unserved=sorted(core.unserved),
         )
 
-    def digest_of_walls(self, sim: Population[Any]) -> bytes:
+    def digest_of_walls(self, core: Core) -> bytes:
         """Return the digest of the map without its boxes, which are bodies."""
-        scene = sim.scene
+        scene = core.scene
         if self._walls[0] is not scene:
             self._walls = scene, object_digest(replace(scene, boxes=()))
         return self._walls[1]
@@ -286,15 +286,15 @@ def digested_head(head: Head) -> bytes:
     return msgspec.msgpack.encode(head)
 
 
-def head_of(sim: Population[Any], known: Known, controllers: list[Controller]) -> Head:
+def head_of(core: Core, known: Known, controllers: list[Controller]) -> Head:
     """Return the head of the state of a simulation."""
     # a step of another thread would make the state inconsistent
-    sim._check_thread()
-    engine, dynamics = sim.engine, sim.engine.dynamics
+    core.check_thread()
+    engine, dynamics = core.engine, core.engine.dynamics
     return Head(
         version=VERSION,
         program=__version__,
-        roster=msgspec.Raw(known.roster(sim)),
+        roster=msgspec.Raw(known.roster(core)),
         seed=int(engine.seed),
         step_us=engine.clock.step_us,
         tick=engine.clock.tick,
@@ -302,17 +302,17 @@ def head_of(sim: Population[Any], known: Known, controllers: list[Controller]) -
         sequence=engine.sequence,
         contacts=NO_MASS if dynamics is None else int(dynamics.table.size[0]),
         span=0.0 if dynamics is None else float(dynamics.table.span[0]),
-        teleports=[robot._teleports for robot in sim.robots.values()],
+        teleports=[robot._teleports for robot in core.robots.values()],
         claims={
-            name: robot._claims for name, robot in sim.robots.items() if robot._claims
+            name: robot._claims for name, robot in core.robots.items() if robot._claims
         },
-        rays=_rays(sim),
+        rays=_rays(core),
         queue=[
             Queued(name, source, n, *_values(command))
             for name, source, n, command in engine.queued()
         ],
         controllers=controllers,
-        holds=sim._holds,
+        holds=core.holds,
         under_way=[
             UnderWay(
                 one.due,
@@ -322,14 +322,14 @@ def head_of(sim: Population[Any], known: Known, controllers: list[Controller]) -
             for name, sent in sorted(engine.channels.under_way().items())
             for one in sent
         ],
-        late=_late(sim),
-        parameters={name: sim._parameters[name] for name in sorted(sim._parameters)},
+        late=_late(core),
+        parameters={name: core.parameters[name] for name in sorted(core.parameters)},
     )
 
 
-def _late(sim: Population[Any]) -> list[LateReading]:
+def _late(core: Core) -> list[LateReading]:
     # Keys of lasers and sonar rings are (robot, kind, index).
-    devices: Mapping[Any, Sequence[Late]] = sim._devices.late()
+    devices: Mapping[Any, Sequence[Late]] = core.devices.late()
     if not devices:
         return []
     return [
@@ -343,8 +343,8 @@ def _late(sim: Population[Any]) -> list[LateReading]:
     ]
 
 
-def _rays(sim: Population[Any]) -> list[Rays]:
-    configured = sorted(sim._configured.items(), key=lambda item: item[0])
+def _rays(core: Core) -> list[Rays]:
+    configured = sorted(core.configured.items(), key=lambda item: item[0])
     return [
         Rays(name, index, b.angle0, b.step, b.count) for (name, index), b in configured
     ]
@@ -381,14 +381,14 @@ def _is_value(options: Mapping[str, Any]) -> bool:
     return True
 
 
-def controllers_of(sim: Population[Any]) -> list[Controller]:
+def controllers_of(core: Core) -> list[Controller]:
     """Return the programs that drive robots, with their states.
 
     Raise StateError if the state of one cannot be saved.
     """
     found = []
-    crashed = sim._programs.crashed
-    for name, (program, act) in sim._programs.all.items():
+    crashed = core.programs.crashed
+    for name, (program, act) in core.programs.all.items():
         if name in crashed:
             # Otherwise copies of the world lack the crashed program, whose state is lost
             # in any case.

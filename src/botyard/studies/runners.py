@@ -20,7 +20,9 @@ from botyard.geometry import Pose
 from botyard.model.library import robot_of
 from botyard.model.world import World
 from botyard.processes.codeload import load_named
-from botyard.sim.simulation import Simulation, is_controller
+from botyard.sim.programs import is_controller
+from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import populate
 from botyard.studies.run_spec import GoalPart, RobotPart, Setup, with_ports
 from botyard.testing.conditions import Condition, Scenery, near
 from botyard.testing.observer import TruthLog
@@ -153,7 +155,7 @@ def make_world(setup: Setup, seed: int, conditions: Conditions) -> Simulation:
             if (value := getattr(world.settings, name)) is not None
         }
         sim = Simulation(world.scene, seed=seed, warn=_ignore, **settings)
-        sim.populate(world)
+        populate(sim, world)
     else:
         sim = Simulation(seed=seed, warn=_ignore)
 

@@ -10,6 +10,7 @@ import numpy as np
 from botyard.errors import FormatError
 from botyard.formats.base import Format, Options, Source
 from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import populate
 
 
 def check_map_format(
@@ -45,7 +46,7 @@ def check_map_format(
         try:
             world = one.read(Source(name, data), Options(resolution=0.05))
             sim = Simulation(world.scene)
-            sim.populate(world)
+            populate(sim, world)
             sim.step()
             if not np.isfinite(world.scene.segments).all():
                 problems.append(f"example {number}: expected finite walls")

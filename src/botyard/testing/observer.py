@@ -88,7 +88,7 @@ class TruthLog:
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
         self._robots: dict[str, Truth] = {}
-        self._log = ContactLog(sim, sim._episodes)
+        self._log = ContactLog(sim.core, sim.core.episodes)
         self._shared = 0
         self._watched: dict[str, float] = {}
         self._last: dict[str, tuple[float, float]] = {}
@@ -152,7 +152,7 @@ class TruthLog:
             within = self._watched.get(name)
             if within is not None:
                 truth.clearance = min(
-                    truth.clearance, nearest(self._sim, row, within)[0]
+                    truth.clearance, nearest(self._sim.core, row, within)[0]
                 )
 
         self._log.look(snapshot)

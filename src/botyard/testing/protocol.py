@@ -61,7 +61,7 @@ class _World:
             self.sim.add_robot("p3dx", name, pose=(x, 0.0, 0.0))
         self.sim.step()
         self.control = Control(self.sim, read_only=self.read_only)
-        self.sim.journal(self.entries.append)
+        self.sim.core.journal.listen(self.entries.append)
 
     def client(self, key: str = "one", level: Level | None = None) -> Any:
         """Return a new session."""

@@ -151,7 +151,7 @@ class Copies:
                 **{key: value for key, value in values.items() if value != usual[key]}
             )
 
-        engine = sim.engine
+        engine = sim.core.engine
         columns = State._make(state.of(i, name) for name in State._fields)
         late = Lateness._make(state.of(i, name) for name in Lateness._fields)
         masses = self._batch.masses(state, i) if engine.dynamics is not None else None
@@ -173,7 +173,7 @@ class Copies:
         # Only now, because it derives values from all columns.
         engine.resumed()
         # Its next reset then continues the count of the world.
-        sim._episodes.count(world, int(counts[EPISODE]))
+        sim.core.episodes.count(world, int(counts[EPISODE]))
         return sim
 
     def number_in(self, state: Blocks, i: int) -> int:
@@ -237,7 +237,7 @@ class Copies:
             # Unroll the ring buffer, oldest entry first.
             slots = [(first + n) % len(late.sent[k]) for n in range(count)]
             if slots:
-                sim.engine.channels.resume(
+                sim.core.engine.channels.resume(
                     name,
                     [
                         # They precede the commands of the next step in this order. The
@@ -266,7 +266,7 @@ class Copies:
             if slots:
                 key = self._robot_sets.names[fan.row - self._boxes], kind, index
                 due, measured = late.late_due[g, 1:].T
-                sim._devices.resume(
+                sim.core.devices.resume(
                     key,
                     [
                         Late(

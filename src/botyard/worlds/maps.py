@@ -224,7 +224,7 @@ class Maps:
             scene = replace(scene, boxes=(*scene.boxes, *self._more))
         # A simulation builds the grid and gives boxes their names.
         sim = Simulation(scene, warn=silent)
-        boxes = tuple(sim.engine.specs)
+        boxes = tuple(sim.core.engine.specs)
         if self._boxes is None:
             self._boxes = boxes
         # Rows of the state are laid out for the boxes of the first map.
@@ -234,7 +234,7 @@ class Maps:
                 "the first map; in Worlds all maps have the same boxes, at any poses"
             )
 
-        made = Map(scene, self._sharing(sim.engine.grid), boxes)
+        made = Map(scene, self._sharing(sim.core.engine.grid), boxes)
         if self.robot_set is not None:
             # In this thread, because the search for free places takes long.
             made.starts(self.robot_set, sim)

@@ -161,7 +161,7 @@ class RobotSets(Sequence[RobotSet]):
                 sim.add_robot(spec, self.names[k] if self.names else None)
             # A simulation is the simplest way to find the tables of a robot's devices.
             _check_devices(sim)
-            self.names, self.box_names = tuple(sim.robots), sim.box_names
+            self.names, self.box_names = tuple(sim.robots), sim.core.box_names
             self._robot_sets.append(
                 self._made(
                     sim,
@@ -213,13 +213,13 @@ class RobotSets(Sequence[RobotSet]):
 
                 out += size
 
-        bodies = sim.engine.bodies
+        bodies = sim.core.engine.bodies
         return RobotSet(
             robots=robots,
-            state=sim.engine.state,
+            state=sim.core.engine.state,
             # Worlds report obstacles (`Worlds.contact`), which the kernel must note.
             bodies=bodies._replace(feels=bodies.feels | NOTES_CONTACTS),
-            specs=tuple(sim.engine.specs),
+            specs=tuple(sim.core.engine.specs),
             sensors=tuple(of_fans),
             fans=tuple(fans),
             delays=tuple(
@@ -337,7 +337,7 @@ def _spec(model: Model) -> RobotSpec:
 
 def _check_devices(sim: Simulation) -> None:
     """Refuse devices that have a memory, act by themselves, or distort other sensors."""
-    for table in sim.engine.tables.values():
+    for table in sim.core.engine.tables.values():
         if table.optional or (
             len(table) and hasattr(table, "act") and not isinstance(table, Batteries)
         ):
@@ -346,7 +346,7 @@ def _check_devices(sim: Simulation) -> None:
                 "supported in Worlds; use Simulation"
             )
 
-    if sim._devices.is_distorted:
+    if sim.core.devices.is_distorted:
         raise ArgumentError(
             "robots: error models of range sensors are not supported in Worlds; "
             "use Simulation"

@@ -35,7 +35,7 @@ def warm_up(
     robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
     sim.add_robot("box", pose=Pose(3.0, 1.0, 0.0))
     sim.step()
-    sim.free_place(robot.spec, Pose(1.0, 1.0, 0.0))
+    sim.core.places.one_near(robot.spec, Pose(1.0, 1.0, 0.0))
     if masses:
         warm_up_masses()
     before_sensors()

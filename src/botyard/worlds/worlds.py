@@ -1107,7 +1107,9 @@ class Worlds(ReadOnly):
         news = (scaled != of["target"]).any(axis=1) | (of["sent_due"][:, COUNT] > 0)
         if news.any():
             v, vy, w = self.command[i, news].T.copy()
-            sim.submit_velocities(SetVelocities(sim.fleet.robot_rows[news], v, w, vy))
+            sim.core.submit_velocities(
+                SetVelocities(sim.fleet.robot_rows[news], v, w, vy)
+            )
 
         return sim
 

@@ -231,7 +231,7 @@ class Ambf(Surroundings):
         """Withdraw all topics, and detach from the simulator."""
         self._closed = True
         self.hub.detach(self)
-        self.sim.not_before_step(self._before_step)
+        self.sim.core.programs.take_off(self._before_step)
         self.lockstep.step_listeners.remove(self._publish_all)
         self.control.release_stepper(self._world)
         for transport in tuple(self._transports):
@@ -290,7 +290,7 @@ class Ambf(Surroundings):
     def _sync(self) -> None:
         """Add and remove objects to match the bodies of the world."""
         sim = self.sim
-        revision = sim.feed.last(Subject.BODIES, Subject.MAP, Subject.DESCRIBED)
+        revision = sim.core.feed.last(Subject.BODIES, Subject.MAP, Subject.DESCRIBED)
         if revision == self._known:
             return
         self._known = revision
@@ -331,7 +331,7 @@ class Ambf(Surroundings):
 
         The order is the order of dependency.
         """
-        sim, d = self.sim, self.sim.described
+        sim, d = self.sim, self.sim.core.descriptions.described
         found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {
             "world": (None, lambda: self._world)
         }
@@ -342,8 +342,12 @@ class Ambf(Surroundings):
             found |= self._equipment(robot)
 
         # Bodies with a parent in a joint move with it, so they have other objects.
-        joints = {j.spec.child: j for several in sim.joints.values() for j in several}
-        for name in (*sim.box_names, *d.carried):
+        joints = {
+            j.spec.child: j
+            for several in sim.core.descriptions.joints.values()
+            for j in several
+        }
+        for name in (*sim.core.box_names, *d.carried):
             offer = self.rated(d.offers.get(name, Offer()))
             # Description files may hide a body from the topics.
             if offer.passive:
@@ -367,9 +371,12 @@ class Ambf(Surroundings):
             )
 
         for spec in d.sensors:
-            if spec.name in sim.rays and spec.parent in sim.engine.rows:
+            if (
+                spec.name in sim.core.descriptions.rays
+                and spec.parent in sim.core.engine.rows
+            ):
                 found["rays", spec.name] = (
-                    sim.rays[spec.name],
+                    sim.core.descriptions.rays[spec.name],
                     partial(self._ray_sensor, spec),
                 )
 
@@ -382,7 +389,7 @@ class Ambf(Surroundings):
                 )
 
         for actuator in d.actuators:
-            if actuator.parent in sim.engine.rows and self.generation != "master":
+            if actuator.parent in sim.core.engine.rows and self.generation != "master":
                 found["actuator", actuator.name] = (
                     None,
                     partial(ActuatorObject, self, actuator),
@@ -420,11 +427,11 @@ class Ambf(Surroundings):
         ):
             return
 
-        dynamics = self.sim.engine.dynamics
+        dynamics = self.sim.core.engine.dynamics
         inertia = (
             spec.mass
             if dynamics is None
-            else dynamics.inertia(self.sim.engine.rows[name])
+            else dynamics.inertia(self.sim.core.engine.rows[name])
         )
         # The original's gains: 20 and 10 times the mass; twice the square root damps
         # critically.
@@ -524,7 +531,7 @@ class Ambf(Surroundings):
         )
 
     def _ray_sensor(self, spec: Any) -> SensorObject:
-        sensor = self.sim.rays[spec.name]
+        sensor = self.sim.core.descriptions.rays[spec.name]
         rays = np.array(spec.rays, np.float64)
         return SensorObject(
             self,
@@ -543,7 +550,7 @@ class Ambf(Surroundings):
     def _reset(self, _message: Any) -> None:
         """Reset all objects."""
         self.control.do(AMBF, Reset())
-        for joints in self.sim.joints.values():
+        for joints in self.sim.core.descriptions.joints.values():
             for joint in joints:
                 joint.reset()
 
@@ -557,7 +564,7 @@ class Ambf(Surroundings):
 
     def _reset_bodies(self, _message: Any) -> None:
         """Reset the bodies with mass."""
-        names = (*self.sim.robots, *self.sim.box_names)
+        names = (*self.sim.robots, *self.sim.core.box_names)
         self.control.do(
             AMBF,
             Reset(names=tuple(n for n in names if self.sim.dynamics(n) is not None)),

@@ -328,11 +328,11 @@ class EngineBody(Body):
     @property
     def inertia(self) -> float:
         """Moment of inertia; see `Body`."""
-        dynamics = self.ambf.sim.engine.dynamics
+        dynamics = self.ambf.sim.core.engine.dynamics
         return (
             0.0
             if dynamics is None
-            else dynamics.inertia(self.ambf.sim.engine.rows[self.body])
+            else dynamics.inertia(self.ambf.sim.core.engine.rows[self.body])
         )
 
     def quantities(
@@ -340,7 +340,7 @@ class EngineBody(Body):
     ) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
         """Return all quantities of the state; see `Body`."""
         poses, velocities, rows = self.ambf.numbers
-        row, dynamics = rows[self.body], self.ambf.sim.engine.dynamics
+        row, dynamics = rows[self.body], self.ambf.sim.core.engine.dynamics
         mass, inertia, wrench = (
             (0.0, 0.0, ZERO) if dynamics is None else dynamics.mass_and_wrench(row)
         )
@@ -392,8 +392,8 @@ class EngineBody(Body):
         """Command a body with mass, if the command differs from the present one."""
         sim = self.ambf.sim
         control = (Control.FORCE, Control.POSE, Control.TWIST)[kind]
-        row = sim.engine.rows[self.body]
-        state = sim.engine.state
+        row = sim.core.engine.rows[self.body]
+        state = sim.core.engine.state
         # Clients repeat the same command at high rates; the engine keeps it until it
         # changes.
         if (
@@ -415,7 +415,7 @@ class EngineBody(Body):
 
     def drive(self, command: cmd.Command) -> None:
         """Submit a command, with AMBF as the source."""
-        self.ambf.sim.submit(self.body, command, SOURCE)
+        self.ambf.sim.core.submit(self.body, command, SOURCE)
 
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
         """Command a body without mass.
@@ -462,7 +462,7 @@ class EngineBody(Body):
 
     def _is_demanded(self) -> bool:
         """Return whether a force, a pose or a velocity drives it."""
-        engine = self.ambf.sim.engine
+        engine = self.ambf.sim.core.engine
         row = engine.rows.get(self.body)
         return row is not None and int(engine.state.control[row]) in (
             Control.FORCE,
@@ -586,7 +586,7 @@ def planar_wrench(message: Any, field: str = "wrench") -> tuple[float, float, fl
 def joints_below(ambf: Surroundings, name: str) -> list[Joint]:
     """Return all joints below a body in the tree, each before the joints of its child."""
     found: list[Joint] = []
-    for joint in ambf.sim.joints.get(name, ()):
+    for joint in ambf.sim.core.descriptions.joints.get(name, ()):
         # Joints may form loops, so each is visited once.
         if joint not in found:
             found.append(joint)

@@ -232,7 +232,7 @@ class SensorObject(AmbfObject):
         at_x, at_y = x + c * ahead - s * left, y + s * ahead + c * left
         walls = self.ambf.map_name
         names = [walls if hit else "" for hit in np.asarray(triggered).tolist()]
-        engine = sim.engine
+        engine = sim.core.engine
         # Only bodies whose circle contains an end point are compared edge by edge.
         poses, parent = engine.state.pose, engine.rows.get(self._parent, -1)
         dx, dy = poses[:, 0, None] - at_x, poses[:, 1, None] - at_y
@@ -569,7 +569,7 @@ class ActuatorObject(AmbfObject):
         """Whether it holds a body."""
         return (
             self._held is not None
-            and self.ambf.sim.engine.carrier_of(self._held) is not None
+            and self.ambf.sim.core.engine.carrier_of(self._held) is not None
         )
 
     def state(self) -> Any:
@@ -599,7 +599,7 @@ class ActuatorObject(AmbfObject):
         sim = self.ambf.sim
         name = self.ambf.body_called(name) or name
         try:
-            if name not in sim.engine.rows:
+            if name not in sim.core.engine.rows:
                 self.complain(f'no body "{shown(name)}" to attach')
                 return
 

@@ -153,7 +153,7 @@ class Surroundings:
         row = rows.get(name)
         if row is not None:
             return Pose(*poses[row])
-        for joints in self.sim.joints.values():
+        for joints in self.sim.core.descriptions.joints.values():
             for joint in joints:
                 if joint.spec.child == name:
                     # The child of a joint is no body of the engine: its pose follows
@@ -170,7 +170,7 @@ class Surroundings:
     def body_called(self, name: str) -> str | None:
         """Find a body by its name, topic or identifier; None if there is none."""
         short = name.rpartition("/")[2]
-        for known in self.sim.engine.rows:
+        for known in self.sim.core.engine.rows:
             if known in (name, short) or graph_name(known.replace(" ", "")) == short:
                 return known
 

@@ -56,7 +56,10 @@ class Inspector:
         # The other answers change with every step, so a cache is of no use.
         if request.what not in ("grid", "clearance"):
             return look_into(self._sim, request)
-        grid, revision = self._sim.engine.grid, self._sim.feed.last(Subject.MAP)
+        grid, revision = (
+            self._sim.core.engine.grid,
+            self._sim.core.feed.last(Subject.MAP),
+        )
         if revision != self._map:
             self._map = revision
             self._cache.clear()
@@ -87,7 +90,7 @@ def look_into(sim: Simulation, request: Debug) -> DebugResult:
     KeyError, WorldError
         The robot is unknown, or has no laser.
     """
-    engine = sim.engine
+    engine = sim.core.engine
     box = (request.x0, request.y0, request.x1, request.y1)
     if request.what == "grid":
         return DebugResult(squares=_flat(occupied_cells(engine.grid, box)))
@@ -134,7 +137,9 @@ def _rays(sim: Simulation, name: str) -> DebugResult:
     for k in range(0, len(ranges), max(1, len(ranges) // SHOWN_RAYS)):
         bearing = origin.th + beams.angle0 + k * beams.step
         walks.append(
-            ray_walk(sim.engine.grid, origin.x, origin.y, bearing, float(ranges[k]))
+            ray_walk(
+                sim.core.engine.grid, origin.x, origin.y, bearing, float(ranges[k])
+            )
         )
 
     return DebugResult(squares=_flat(np.concatenate(walks)) if walks else [])

@@ -143,7 +143,7 @@ class ViewSource:
         numbers: Iterator[int] | None = None,
     ) -> None:
         self._hub = hub
-        self._feed = hub.sim.feed
+        self._feed = hub.sim.core.feed
         self._port_of = port_of
         self.numbers = itertools.count(1) if numbers is None else numbers
         """Iterator of schema numbers; sources of one page share it."""
@@ -240,7 +240,7 @@ class ViewSource:
                 )
             )
 
-        for name, box in zip(sim.box_names, sim.scene.boxes, strict=True):
+        for name, box in zip(sim.core.box_names, sim.scene.boxes, strict=True):
             shape = Model(
                 name=_kind_of(box),
                 description="object of the map",
@@ -389,7 +389,7 @@ class ViewSource:
             + state.held * _HELD
         )
         bits += (state.mask == 0) * _GHOST
-        bits[sim.engine.table(Boards).inhibited()] |= (
+        bits[sim.core.engine.table(Boards).inhibited()] |= (
             # The button is pressed, while `estop` is the state of the motors, which
             # ends later.
             _ESTOP

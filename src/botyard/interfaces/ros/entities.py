@@ -84,7 +84,7 @@ class Entities:
 
     def names(self) -> list[str]:
         """Return the names of all entities."""
-        return [*self._sim.robots, *self._sim.box_names]
+        return [*self._sim.robots, *self._sim.core.box_names]
 
     def known(self, name: Any) -> str:
         """Return the name of an entity.
@@ -94,7 +94,10 @@ class Entities:
         Refused
             No entity has this name.
         """
-        if str(name) not in self._sim.robots and str(name) not in self._sim.box_names:
+        if (
+            str(name) not in self._sim.robots
+            and str(name) not in self._sim.core.box_names
+        ):
             raise Refused(Code.NOT_FOUND, f'no robot or object "{shown(name)}"')
         return str(name)
 
@@ -105,7 +108,7 @@ class Entities:
         return (
             robot.spec
             if robot is not None
-            else self._sim.scene.boxes[self._sim.box_names.index(name)]
+            else self._sim.scene.boxes[self._sim.core.box_names.index(name)]
         )
 
     def _kind(self, name: str) -> BodyInfo:
@@ -128,7 +131,7 @@ class Entities:
         if spec.drive and spec.name != THING:
             category = Category.ROBOT
         elif spec.drive or spec.dynamics is not None:
-            program = self._sim.programs.get(name)
+            program = self._sim.core.programs.by_robot.get(name)
             category = (
                 Category.HUMAN
                 if program is not None and program.name == PEDESTRIAN

@@ -146,7 +146,7 @@ class RosGraph:
         self._drivers = ErrorBarrier(log, "a command by ROS")
         self._measuring = ErrorBarrier(log, "sensors for ROS")
         self._stale = True
-        self._seen = (self._sim.snapshot, self._sim.feed.revision)
+        self._seen = (self._sim.snapshot, self._sim.core.feed.revision)
         """Snapshot, and revision of the world, after the last publication."""
         self._steady: list[Offer] = []
         """Topics with subscribers that are due in every step."""
@@ -267,7 +267,7 @@ class RosGraph:
             self._sync()
 
     def _sync(self) -> None:
-        revision = self._sim.feed.last(Subject.BODIES)
+        revision = self._sim.core.feed.last(Subject.BODIES)
         if revision == self._bodies:
             return
         self._bodies = revision
@@ -372,7 +372,7 @@ class RosGraph:
     def _is_new(self) -> bool:
         """Return whether the world has changed since the last call."""
         snapshot, revision = self._seen
-        self._seen = (self._sim.snapshot, self._sim.feed.revision)
+        self._seen = (self._sim.snapshot, self._sim.core.feed.revision)
         return self._seen[0] is not snapshot or self._seen[1] != revision
 
     def on_snapshot(self, now: float) -> None:

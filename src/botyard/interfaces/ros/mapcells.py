@@ -79,14 +79,14 @@ class MapCells:
     @property
     def version(self) -> int:
         """Version that changes with the map, and when its grid is ready."""
-        return self._sim.feed.last(Subject.MAP, Subject.CELLS)
+        return self._sim.core.feed.last(Subject.MAP, Subject.CELLS)
 
     def get(self) -> Raster | None:
         """Return the grid, empty for an empty world.
 
         None means that the grid is being computed; `version` changes when it is ready.
         """
-        revision = self._sim.feed.last(Subject.MAP)
+        revision = self._sim.core.feed.last(Subject.MAP)
         if revision != self._map:
             # The result of an older map that is still in work is dropped in `_done`.
             self._map, self._raster, self._begun = revision, None, False
@@ -136,7 +136,7 @@ class MapCells:
             )
 
         self._raster = made
-        self._sim.feed.tell(Subject.CELLS)
+        self._sim.core.feed.tell(Subject.CELLS)
 
 
 def _count(extent: tuple[float, float], cell: float) -> float:

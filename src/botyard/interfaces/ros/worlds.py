@@ -155,7 +155,7 @@ class Worlds:
         """
         sim = self._control.sim
         stayed = [name for name in sim.robots if name not in self._control.of_world]
-        return "; ".join(doubtful_places(sim.engine, stayed, sim.scene.bounds))
+        return "; ".join(doubtful_places(sim.core.engine, stayed, sim.scene.bounds))
 
     def unload(self, _request: Any) -> Answer:
         """Unload the world (UnloadWorld)."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -36,6 +37,7 @@ from botyard.servers.jobs.background import GIVEN_UP
 from botyard.servers.jobs.child_jobs import Job, JobLimits
 from botyard.servers.jobs.masskernels import get_mass_kernels
 from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import populate
 
 log = logging.getLogger("botyard.world")
 T = TypeVar("T")
@@ -130,7 +132,7 @@ class MapLoader:
         self.sim = sim
         self._host = host
         self._folders = [f.resolve() for f in folders]
-        self.populate: Callable[[World], object] = sim.populate
+        self.populate: Callable[[World], object] = partial(populate, sim)
         """Function that adds the robots of a world."""
         self.cells = MapCells(
             sim, host, None if limits is None else lambda module: Job(module, limits)
@@ -356,7 +358,7 @@ class MapLoader:
             modified=modified,
             poses={name: Pose(*poses[row]) for name, row in rows.items()},
             robots=dict(sim.robots),
-            placements={name: sim.placements(name) for name in sim.robots},
+            placements={name: sim.core.placements(name) for name in sim.robots},
         )
 
     def _failed(self, wanted: _Wanted, error: Exception) -> None:

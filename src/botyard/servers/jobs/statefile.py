@@ -58,7 +58,7 @@ def state_of(robot_servers: RobotServers, page: Sequence[Any] = ()) -> SavedStat
             model=robot.spec.name,
             pose=Pose(*poses[rows[name]]),
             port=robot_servers.port_of(name),
-            program=sim.programs.get(name),
+            program=sim.core.programs.by_robot.get(name),
         )
 
     # Robots of factories do not stay: they return with their clients.
@@ -74,7 +74,7 @@ def state_of(robot_servers: RobotServers, page: Sequence[Any] = ()) -> SavedStat
         paused=hub.is_paused,
         robots=[saved(name, robot) for name, robot in stays.items()],
         visitors={n: Pose(*poses[rows[n]]) for n in sim.robots if n not in stays},
-        boxes={n: Pose(*poses[rows[n]]) for n in sim.box_names},
+        boxes={n: Pose(*poses[rows[n]]) for n in sim.core.box_names},
         factories=[f.address[1] for f in robot_servers.factories],
         page=page,
         world=_world_of(sim),
@@ -125,21 +125,24 @@ def restore(robot_servers: RobotServers, state: SavedState) -> dict[str, int]:
     sim = robot_servers.hub.sim
     wanted = {r.name for r in state.robots}
     gone = [n for n in sim.robots if n not in wanted] + [
-        n for n in sim.box_names if n not in state.boxes
+        n for n in sim.core.box_names if n not in state.boxes
     ]
     robot_servers.remove(gone)
     for robot in state.robots:
         try:
             if robot.name not in sim.robots:
                 found = robot_servers.add(robot.model, robot.name, robot.pose)
-                if robot.program is not None and robot.name not in sim.programs:
+                if (
+                    robot.program is not None
+                    and robot.name not in sim.core.programs.by_robot
+                ):
                     employ(found, robot.program)
             else:
                 sim.put(robot.name, robot.pose, "restart")
         except BotyardError as error:
             log.warning("cannot restore the pose of %s: %s", robot.name, error)
 
-    boxes = set(sim.box_names)
+    boxes = set(sim.core.box_names)
     for name, pose in state.boxes.items():
         if name not in boxes:
             log.warning("cannot restore the box %s: the map has no such box", name)
@@ -193,7 +196,7 @@ def _go_on(robot_servers: RobotServers, state: SavedState) -> None:
             driven.append(name)
 
         # Holds by clients end with them; holds by the program itself stay.
-        for source in sim.holders(name):
+        for source in sim.core.holders(name):
             if source != API:
                 sim.hold(name, False, source)
 
@@ -275,7 +278,7 @@ class StateKeeper:
     def _look(self) -> None:
         """Pass the state to the writer thread if it has changed."""
         hub, robot_servers = self._robot_servers.hub, self._robot_servers
-        version = (hub.sim.snapshot, hub.sim.feed.revision)
+        version = (hub.sim.snapshot, hub.sim.core.feed.revision)
         if version != self._last_version:
             self._last_version = version
             self._latest = state_of(robot_servers, self._page)

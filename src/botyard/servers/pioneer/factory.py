@@ -256,7 +256,7 @@ class FactoryServer(RobotPortServer):
         The robots' names derive from the address (FRM-021).
         """
         sim = self.hub.sim
-        names = sim.unique_names(clients[0].peer.address, len(clients))
+        names = sim.core.unique_names(clients[0].peer.address, len(clients))
         try:
             poses = [
                 self.remembered.pop(name, pose)

@@ -32,6 +32,7 @@ from botyard.servers.hub import Hub
 from botyard.servers.pioneer.factory import FactoryServer, Workshop, check_factory_model
 from botyard.servers.pioneer.tcp import PioneerServer, RobotPortServer
 from botyard.sim.simulation import Robot
+from botyard.sim.worldfiles import populate
 
 PORT_ATTEMPTS = 3
 PORT_PAUSE = 2.0
@@ -88,7 +89,7 @@ class RobotServers:
         program: Program | None = None,
     ) -> None:
         self.hub = hub
-        self._feed = hub.sim.feed
+        self._feed = hub.sim.core.feed
         self.desk = desk
         self.control = desk.control
         self.settings = settings
@@ -218,7 +219,7 @@ class RobotServers:
             if p.name not in sim.robots
         ]
         try:
-            robots = sim.populate(replace(world, robots=tuple(fresh)))
+            robots = populate(sim, replace(world, robots=tuple(fresh)))
         except BotyardError:
             # Robots that were added before the error still get ports.
             for placed in fresh:
@@ -330,7 +331,7 @@ class RobotServers:
             robot
             for name, robot in sim.robots.items()
             if name not in self.servers
-            and sim.is_served(name)
+            and sim.core.is_served(name)
             and robot not in made
             and robot.spec.drive
         ]
@@ -350,7 +351,7 @@ class RobotServers:
         gone = [
             n
             for n, s in self.servers.items()
-            if sim.robots.get(n) is not s.robot or not sim.is_served(n)
+            if sim.robots.get(n) is not s.robot or not sim.core.is_served(n)
         ]
         for name in gone:
             self._close(name)
@@ -391,7 +392,10 @@ class RobotServers:
         self.servers[robot.name] = PioneerServer(
             self.hub, robot, self.settings, self.desk
         )
-        if self._program is not None and robot.name not in self.hub.sim.programs:
+        if (
+            self._program is not None
+            and robot.name not in self.hub.sim.core.programs.by_robot
+        ):
             employ(robot, self._program)
 
     def add_factory(
@@ -413,7 +417,7 @@ class RobotServers:
             spec,
             self.settings,
             self.desk,
-            places or self.hub.sim.next_places,
+            places or self.hub.sim.core.places.next,
             self._workshop,
         )
         self.factories.append(factory)
@@ -432,14 +436,14 @@ class RobotServers:
         # unchanged.
         names = list(dict.fromkeys(names))
         for name in names:
-            if name not in sim.robots and name not in sim.box_names:
+            if name not in sim.robots and name not in sim.core.box_names:
                 raise WorldError(
                     f'there is no robot or box "{shown(name)}"{did_you_mean(name, sim.robots)}'
                 )
 
         robots = []
         for name in names:
-            if name in sim.box_names:
+            if name in sim.core.box_names:
                 sim.remove_box(name)
             # The robot of a factory is removed together with its client's session.
             elif not any(factory.release(name) for factory in self.factories):

@@ -59,6 +59,7 @@ from botyard.servers.web.http import (
 from botyard.servers.web.metrics import routes
 from botyard.servers.web.pagelog import PageLog
 from botyard.servers.web.staticfiles import StaticFiles
+from botyard.sim.worldfiles import world_of
 
 FIRST_PORT: Final = 8100
 TRIED_PORTS: Final = 100
@@ -626,7 +627,7 @@ class PageServer:
         """
         if not self._may_steer(request):
             return PlainTextResponse(NOT_YOURS, 401)
-        world = self.hub.sim.world()
+        world = world_of(self.hub.sim)
         data = await asyncio.wrap_future(
             self.desk.maps.beside(lambda: saving.packed(world))
         )

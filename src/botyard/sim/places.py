@@ -1,0 +1,110 @@
+"""Places for more robots: the map's home, free places around it, random places."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+from botyard.errors import WorldError
+from botyard.geometry import Pose
+from botyard.model.robot import RobotSpec
+from botyard.model.scene import Scene
+from botyard.sim.core import Core, Member
+from botyard.sim.freespace import AROUND_M
+from botyard.sim.placement import FreePlaces, on_trial
+
+MAX_TRIES = 10_000
+"""Number of random poses after which the search for a free one ends."""
+
+
+class Places:
+    """Places of a simulation at which a robot touches nothing."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    @property
+    def home(self) -> Pose:
+        """Start pose of robots: the map's home, or its centre."""
+        scene = self._core.scene
+        return scene.center if scene.start is None else scene.start
+
+    def next(self, spec: RobotSpec, count: int) -> list[Pose]:
+        """Return start poses of `count` more robots of a model.
+
+        The first robot of all gets the map's home, the others the nearest free places.
+        """
+        start = self._core.scene.start
+        # The first robot gets the home even if something is there, because the map
+        # demands it.
+        first = [start] if start is not None and not self._core.robots and count else []
+        return first + self.near(spec, self.home, count - len(first))
+
+    def near(self, spec: RobotSpec, near: Pose, count: int) -> list[Pose]:
+        """Return the `count` places nearest to `near` for robots of a model.
+
+        Places are on a 1 m grid around `near`. Robots there touch neither anything else
+        nor each other. `near` itself fills missing places.
+        """
+        return FreePlaces(self._core.engine, spec, near).take(count)
+
+    def one_near(self, spec: RobotSpec, near: Pose) -> Pose:
+        """Return the nearest place, on a 1 m grid around `near`, without contact.
+
+        Return `near` itself if there is none.
+        """
+        return self.near(spec, near, 1)[0]
+
+    def is_free_for(self, robot: Member) -> Callable[[Pose], bool]:
+        """Return a function that tests a pose of a robot for contact with other things.
+
+        It is valid until something moves, comes or goes.
+        """
+        engine = self._core.engine
+        row = engine.rows[robot.name]
+        spec = replace(engine.specs[row], name=" placing ", parts=engine.outline(row))
+        return engine.trial(spec, without=[robot.name])
+
+    def random(self, spec: RobotSpec, index: int = 0) -> Pose:
+        """Draw a place within the bounds of the map at which a robot touches nothing.
+
+        A world without a map has bounds of 20 m × 20 m. If the bounds are narrower than
+        the robot, for example around a single straight wall, 5 m are added around them.
+
+        Draws depend on the seed of the simulation and on `index`. Different robots get
+        different places, and a run can be repeated.
+
+        Raises
+        ------
+        WorldError
+            No place was found in `MAX_TRIES` tries.
+        """
+        core = self._core
+        x0, y0, x1, y1 = bounds_of(core.scene) or (-10.0, -10.0, 10.0, 10.0)
+        if min(x1 - x0, y1 - y0) <= 2.0 * spec.radius:
+            x0, y0, x1, y1 = x0 - AROUND_M, y0 - AROUND_M, x1 + AROUND_M, y1 + AROUND_M
+        # A text as seed is hashed with SHA-512: the same on every machine.
+        draw = random.Random(f"{core.seed} start {index}")
+        is_free = core.engine.trial(on_trial(spec))
+        for _ in range(MAX_TRIES):
+            pose = Pose(
+                draw.uniform(x0, x1),
+                draw.uniform(y0, y1),
+                draw.uniform(-math.pi, math.pi),
+            )
+            if is_free(pose):
+                return pose
+
+        raise WorldError("no free place for a robot was found in this map")
+
+
+@lru_cache(maxsize=2)
+def bounds_of(scene: Scene) -> tuple[float, float, float, float] | None:
+    """Return `Scene.bounds`, cached because it reads all walls."""
+    return scene.bounds
+
+
+__all__ = ["Places", "bounds_of"]

@@ -1,0 +1,165 @@
+"""Saved states of a simulation: made, restored, and continued with clients connected.
+
+The bytes hold everything that changes, and digests of the constant parts: the map, and
+the models of robots and boxes. They can be restored only into a simulation that has the
+same map and knows the same models. It knows models that it has seen before, and models
+installed under the same names. `botyard.engine.state` defines the layout and the
+columns, `botyard.sim.statehead` the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from botyard.api.revisions import SAVED
+from botyard.engine.state import CHECKSUM, MAGIC, columns_of, digest_of, join
+from botyard.formats.budget import Budget
+from botyard.model.scene import Scene
+from botyard.sim.branching import branch
+from botyard.sim.core import Core
+from botyard.sim.journal import Restore
+from botyard.sim.programs import employ
+from botyard.sim.restoring import restore
+from botyard.sim.statehead import Known, controllers_of, digested_head, head_of
+
+
+class SavedStates:
+    """State of a simulation as bytes.
+
+    Attributes
+    ----------
+    known : Known
+        Descriptions that states of this simulation refer to.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.known = Known()
+
+    def save(self, programs: bool) -> bytes:
+        """Return the state; see `Simulation.save_state`."""
+        controllers = controllers_of(self._core) if programs else []
+        return join(
+            msgspec.msgpack.encode(head_of(self._core, self.known, controllers)),
+            list(columns_of(self._core.engine)),
+        )
+
+    def save_moment(self, number: int) -> bytes:
+        """Return the bytes of `Simulation.save_state` with a number in place of the checksum.
+
+        The number is a uint64.
+
+        For callers that save often, because the checksum takes most of the time.
+        `sealed` turns the bytes into a state. Raises StateError like it.
+        """
+        head = msgspec.msgpack.encode(
+            head_of(self._core, self.known, controllers_of(self._core))
+        )
+        columns = [
+            np.ascontiguousarray(column).data
+            for column in columns_of(self._core.engine)
+        ]
+        return b"".join(
+            (
+                MAGIC,
+                struct.pack("<I", len(head)),
+                head,
+                *columns,
+                # The number has the size of the checksum, so that `sealed` keeps the
+                # length.
+                number.to_bytes(CHECKSUM, "little"),
+            )
+        )
+
+    def restore(
+        self, state: bytes, *, programs: bool = True, budget: Budget = Budget()
+    ) -> None:
+        """Continue from a state; see `Simulation.restore`."""
+        core = self._core
+        core.check_thread()
+        tick, models = core.tick, list[object]()
+        # Changes that are parts of the restoration have no entries of their own.
+        try:
+            with core.journal:
+                restore(
+                    core,
+                    self.known,
+                    state,
+                    budget,
+                    employ if programs else None,
+                    models,
+                )
+        finally:
+            core.feed.tell(*SAVED)
+
+        # The bytes are copied only for a listener; they may be large.
+        if core.journal.is_read:
+            core.journal.note(tick, None, Restore(bytes(state), tuple(models)))
+
+    def branch(self, state: bytes, scene: Scene | None = None) -> None:
+        """Continue from an earlier state of this simulation with clients connected.
+
+        The whole world goes back, as with `Simulation.restore`. Properties of connections keep
+        their present values: the sources that command robots (`Robot.clients`), hold
+        bodies and read sensors. Robots under command of clients also keep rays, motors,
+        limits and ramps.
+
+        Commands that waited in the state are dropped. Robots that clients command, or
+        commanded then, stop and wait for the next command. Pioneer clients see it as a
+        placement.
+
+        Parameters
+        ----------
+        state : bytes
+            Result of `Simulation.save_state`.
+        scene : Scene, optional
+            Map of that time, if it may differ from the present one.
+
+        Raises
+        ------
+        StateError
+            See `Simulation.restore`. At most the map has changed then.
+        """
+        self._core.check_thread()
+        branch(self._core, self.known, self.restore, state, scene)
+
+    def models(self) -> tuple[object, ...]:
+        """Return models, boxes and description files that a state saved now refers to.
+
+        Pass them to `know` later: a world forgets old ones after some time.
+        """
+        specs = {id(robot.spec): robot.spec for robot in self._core.robots.values()}
+        return (
+            *specs.values(),
+            *self._core.scene.boxes,
+            self._core.descriptions.described,
+        )
+
+    def know(self, described: Sequence[object]) -> None:
+        """Remember models and boxes that later restored states may refer to.
+
+        The effect is the same as if they had been in this world.
+        """
+        for one in described:
+            self.known.digest(one)
+
+    def digest(self) -> int:
+        """Return the digest of the state; see `Simulation.digest`."""
+        return digest_of(
+            digested_head(head_of(self._core, self.known, [])),
+            columns_of(self._core.engine),
+        )
+
+
+def sealed(moment: bytes) -> bytes:
+    """Return the state of a result of `SavedStates.save_moment`, with its checksum."""
+    body = moment[:-CHECKSUM]
+    return body + hashlib.blake2b(body, digest_size=CHECKSUM).digest()
+
+
+__all__ = ["SavedStates", "sealed"]

@@ -1,0 +1,139 @@
+"""Robots and settings of world files: put into a simulation, and read from one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Final
+
+from botyard.geometry import Pose
+from botyard.model.world import THING, PlacedRobot, Settings, World
+from botyard.names import body_name
+from botyard.sim.placement import FreePlaces
+from botyard.sim.population import Population
+from botyard.sim.programs import employ
+from botyard.sim.robot import R
+
+MAX_PLACED_ONE_BY_ONE: Final = 50
+"""Number of large robots above which their places are searched together.
+
+That is faster, and leaves a little more room between them.
+"""
+
+
+def populate(sim: Population[R], world: World) -> list[R]:
+    """Add the robots of a world with the programs that drive them.
+
+    The scene of the world is ignored.
+
+    Raises
+    ------
+    WorldError, CommandError
+        A name is taken, a pose is out of bounds, or a program does not know an option.
+    """
+    robots: list[R] = []
+    for _, several in groupby(
+        # Robots of one model with the same kinds of data are added together.
+        world.robots,
+        key=lambda p: (id(p.spec), p.pose is None, not p.name),
+    ):
+        group = list(several)
+        poses = [p.pose for p in group if p.pose is not None]
+        # Adding many robots at once is much faster than one by one.
+        if poses and group[0].name:
+            robots += sim.add_robots(group[0].spec, poses, [p.name for p in group])
+        elif not poses and len(group) > 1:
+            robots += _add_at_home(sim, group)
+        else:
+            robots += [
+                sim.add_robot(p.spec, p.name or None, pose=p.pose) for p in group
+            ]
+
+    sim.core.unserve(
+        [
+            r.name
+            for r, placed in zip(robots, world.robots, strict=True)
+            if not placed.served
+        ]
+    )
+    # All robots must exist first, because options of one may name another.
+    for robot, placed in zip(robots, world.robots, strict=True):
+        if placed.program is not None:
+            employ(robot, placed.program)
+
+    return robots
+
+
+def _add_at_home(sim: Population[R], group: Sequence[PlacedRobot]) -> list[R]:
+    """Add robots of one model at free places around the map's home.
+
+    The result is the same as with `add_robot` one by one, but it is faster.
+    """
+    spec, names = group[0].spec, [p.name for p in group if p.name] or None
+    # The first robot gets the home itself, even if something is there.
+    first = sim.add_robot(spec, names and names[0])
+    places = FreePlaces(sim.core.engine, spec, sim.core.places.home)
+    if not places.is_exact and len(group) <= MAX_PLACED_ONE_BY_ONE:
+        return [first, *(sim.add_robot(p.spec, p.name or None) for p in group[1:])]
+    return [
+        first,
+        *sim.add_robots(spec, places.take(len(group) - 1), names and names[1:]),
+    ]
+
+
+def world_of(sim: Population[R]) -> World:
+    """Return the present world for a scenario file.
+
+    It has bodies with their poses, seed and step, but neither velocities nor
+    commands.
+    """
+    core = sim.core
+    state, rows = core.snapshot.state, core.snapshot.rows
+
+    def pose(name: str) -> Pose:
+        return Pose(*state.pose[rows[name]].tolist())
+
+    boxes = tuple(
+        replace(
+            box,
+            # The original name survives, although the body's name may be a
+            # shortened form.
+            name=box.name if name == body_name(box.name) else name,
+            pose=pose(name),
+        )
+        for name, box in zip(core.box_names, core.scene.boxes, strict=True)
+    )
+    programs = core.programs.by_robot
+    robots = tuple(
+        PlacedRobot(
+            spec=robot.spec,
+            name=name,
+            pose=pose(name),
+            program=programs.get(name),
+            # Clients cannot connect to moving objects (things).
+            served=robot.spec.name != THING and name not in core.unserved,
+        )
+        for name, robot in core.robots.items()
+    )
+    settings = Settings(
+        seed=core.seed,
+        step=core.dt,
+        odometry_error=core.engine.odometry_error_mode.name.lower(),
+        sensor_noise=core.sensor_noise,
+        threads=core.devices.threads,
+    )
+    beside = []
+    described = core.descriptions.described
+    if described.joints or described.sensors:
+        beside = [
+            f"{len(described.joints)} joints and "
+            f"{len(described.sensors)} sensors of description files are left out; "
+            "their bodies are written as obstacles"
+        ]
+
+    scene = replace(core.scene, boxes=boxes)
+    return World(scene=scene, robots=robots, settings=settings, beside=tuple(beside))
+
+
+__all__ = ["populate", "world_of"]
