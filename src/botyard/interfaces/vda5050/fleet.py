@@ -588,7 +588,8 @@ class Fleet:
         for i, (agv, place, speed) in enumerate(
             zip(self._agvs, places.tolist(), speeds.tolist(), strict=True)
         ):
-            if agv.cancels is not None and speed <= _AT_REST:
+            # An AGV that has just started is slow, too, but not on its last node.
+            if agv.cancels is not None and speed <= _AT_REST and _is_at_end(agv, place):
                 agv.note(agv.cancels, "FINISHED")
                 agv.cancels = None
             if not last and (i in busy or agv.state_bytes.wait(now)):
@@ -634,6 +635,11 @@ def _reached(agv: _Agv, place: float) -> int:
     # The tolerance, in m, counts a node as passed when a robot rests on it.
     passed = np.searchsorted(agv.route.path.along, place + 1e-6, side="right")
     return int(passed) - agv.first
+
+
+def _is_at_end(agv: _Agv, place: float) -> bool:
+    """Return whether an AGV has reached the last node of its order."""
+    return agv.order is None or _reached(agv, place) == len(agv.order.nodes)
 
 
 def _start_of(order: Order, last: int) -> Order:
