@@ -371,11 +371,9 @@ def _row(kind: Any, forms: Sequence[_Form]) -> _Form:
             for v, one in zip(values, reads, strict=True)
         )
 
-    return _Form(
-        wire,
-        write if any(writes) else None,
-        None if kind is tuple and not any(reads) else read,
-    )
+    # Poses are the most frequent values of all, and need no conversion of numbers.
+    plain = None if kind is tuple else lambda values, _: make(values)
+    return _Form(wire, write if any(writes) else None, read if any(reads) else plain)
 
 
 def _mapping(form: _Form) -> _Form:
@@ -429,18 +427,20 @@ def _fields(kind: type[Any], inline: bool) -> _Form:
             for name, one in writes.items()
         }
 
+    plan = [(name, form.read, form.wire is msgspec.Raw) for name, form in forms.items()]
+
     def read(found: Any, reader: Reader) -> Any:
         values = {}
-        for name, form in forms.items():
+        for name, one, is_raw in plan:
             value = getattr(found, name)
             # The writer did not know this field yet, so its default applies.
-            if value is UNSET or (isinstance(value, msgspec.Raw) and not value):
-                continue
-            if name not in fixed:
-                values[name] = value if form.read is None else form.read(value, reader)
-            elif value != fixed[name]:
+            if value is not UNSET and not (is_raw and not value):
+                values[name] = value if one is None else one(value, reader)
+
+        for name, value in fixed.items():
+            if (said := values.pop(name, value)) != value:
                 raise ValueError(
-                    f'{name}: expected "{fixed[name]}", found "{shown(str(value), 40)}"'
+                    f'{name}: expected "{value}", found "{shown(str(said), 40)}"'
                 )
 
         return kind(**values)

@@ -47,8 +47,8 @@ _NUMBERS: Final = frozenset(np.dtype(c).newbyteorder("<").str for c in "bBhHiIqQ
 
 Types = Mapping[str, Any]
 """Type of the body for each kind of message."""
-Take = Callable[[int], bytearray]
-"""Function that returns the next bytes of a message, as a buffer of the caller's own."""
+Take = Callable[[int], NDArray[np.uint8]]
+"""Function that returns the next bytes of a message, as an array of the caller's own."""
 
 
 class NotDataError(Exception):
@@ -212,13 +212,13 @@ def decode(
     """
     view, at = memoryview(data), 0
 
-    def take(size: int) -> bytearray:
+    def take(size: int) -> NDArray[np.uint8]:
         nonlocal at
         at += size
         if at > len(view):
             raise DamagedMessage("cut short")
         # A view would be read-only, and would keep the whole message in memory.
-        return bytearray(view[at - size : at])
+        return np.frombuffer(view[at - size : at], np.uint8).copy()
 
     value = _read(take, {kind: hint}, limits)[1]
     if at != len(view):
@@ -262,15 +262,17 @@ class Channel:
         if not first:
             return None
 
-        def take(size: int) -> bytearray:
+        def take(size: int) -> NDArray[np.uint8]:
             """Read exactly as many bytes, within the budget."""
             nonlocal first
             self._budget -= size
             if self._budget < 0:
                 raise DamagedMessage("too large")
-            data = bytearray(size)
-            data[: len(first)] = first
-            room = memoryview(data)[len(first) :]
+            # Unlike a bytearray, it is not filled with zeros first.
+            data = np.empty(size, np.uint8)
+            room = data.data
+            room[: len(first)] = first
+            room = room[len(first) :]
             first = b""
             while room:
                 n = self._file.readinto(room)  # type: ignore[attr-defined]
@@ -284,10 +286,10 @@ class Channel:
 
 
 def _read(take: Take, types: Types, limits: Limits) -> tuple[str, Any]:
-    (size,) = _LENGTH.unpack(take(_LENGTH.size))
+    (size,) = _LENGTH.unpack(take(_LENGTH.size).data)
     if size > limits.head:
         raise DamagedMessage(f"expected a head of at most {limits.head} bytes")
-    data = take(size)
+    data = take(size).data
     try:
         # Read the version alone first, because a later version can have another head.
         version = msgspec.msgpack.decode(data, type=_Version).version
@@ -330,7 +332,7 @@ def _array(take: Take, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
         )
 
     kind = np.dtype(dtype)
-    return np.frombuffer(take(math.prod(shape) * kind.itemsize), kind).reshape(shape)
+    return take(math.prod(shape) * kind.itemsize).view(kind).reshape(shape)
 
 
 __all__ = [
