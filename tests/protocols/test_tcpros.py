@@ -591,7 +591,7 @@ def test_a_subscriber_is_greeted() -> None:
         header["latching"],
         header["callerid"],
     ) == ("123", "a/B", "1", "/node")
-    assert session.wants_no_delay and not session.is_closing
+    assert not session.is_closing
     session.receive_data(b"whatever a subscriber says")
     assert session.next_event() is None
 

@@ -9,7 +9,8 @@ import logging
 
 import pytest
 
-from botyard.servers.web.http import HttpServer, listening
+from botyard.servers.sockets import listening
+from botyard.servers.web.http import HttpServer
 
 ASK = (
     b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

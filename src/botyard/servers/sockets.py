@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import select
 import socket
 from collections.abc import Iterable
@@ -13,6 +14,11 @@ from weakref import WeakKeyDictionary
 
 MAX_STUCK: Final = 30.0
 """Time without reading after which a client is disconnected, s."""
+BACKLOG: Final = 512
+"""Length of the system's queue of connections to accept.
+
+Many peers may connect at once, for example all nodes after a restart of a ROS master.
+"""
 READ_SIZE: Final = 16 << 10
 """Maximum number of bytes of one read, for peers whose bytes are queued."""
 
@@ -45,6 +51,47 @@ def _service_at(port: int, kind: socket.SocketKind) -> str:
         if one.type == kind and one.getsockname()[1] == port
     )
     return next(found, "")
+
+
+def listening(host: str, ports: Iterable[int], service: str) -> socket.socket:
+    """Return a socket that listens on the first free port of `ports`.
+
+    Parameters
+    ----------
+    host : str
+        Address to bind.
+    ports : iterable of int
+        Ports to try in order; 0 stands for any free port.
+    service : str
+        Name of the service in the list of used ports.
+
+    Raises
+    ------
+    OSError
+        None of the ports is free.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    last = OSError("no port given")
+    for number in ports:
+        # asyncio sends small messages at once only if the protocol is given: otherwise
+        # an answer in two writes waits for the peer's delayed acknowledgement (40 ms).
+        bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            # Reuse an address in TIME_WAIT after a restart. On Windows, the option
+            # would let two servers share a port.
+            if os.name == "posix":
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind((host, number))
+            bound.listen(BACKLOG)
+            bound.setblocking(False)
+        except OSError as error:
+            bound.close()
+            last = error
+        else:
+            note_port(bound, service)
+            return bound
+
+    raise last
 
 
 def reason_of(
@@ -142,6 +189,7 @@ __all__ = [
     "has_room",
     "has_unread",
     "keep_alive",
+    "listening",
     "note_port",
     "read_in_pieces",
     "reason_of",

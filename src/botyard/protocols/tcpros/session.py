@@ -114,11 +114,6 @@ class Incoming:
         return shown((self.header or {}).get("callerid", "?"), api.MAX_NAME)
 
     @property
-    def wants_no_delay(self) -> bool:
-        """Whether the peer has requested TCP_NODELAY."""
-        return (self.header or {}).get("tcp_nodelay") == "1"
-
-    @property
     def waiting(self) -> int:
         """Number of received bytes that no event has taken yet."""
         return self._frames.waiting

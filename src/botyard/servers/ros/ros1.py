@@ -97,8 +97,6 @@ class _Publication:
 
     def welcome(self, reader: Connection) -> None:
         """Add a subscriber, and send it the last message of a latched topic."""
-        if reader.session.wants_no_delay:
-            reader.no_delay()
         self.readers.add(reader)
         self._changed()
         if self.latched:

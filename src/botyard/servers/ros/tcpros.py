@@ -9,10 +9,8 @@ the last answer, within the share of time for all requests.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
-import socket
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -318,14 +316,6 @@ class Connection(StreamPeer):
             self.owes = unread
 
     # -- output
-
-    def no_delay(self) -> None:
-        """Send small messages at once (TCP_NODELAY), as the subscriber requested."""
-        sock = self.socket
-        if sock is not None:
-            with contextlib.suppress(OSError):
-                # With delayed ACKs, Nagle's algorithm delays small messages by 40 ms.
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, frame: bytes, queue: int) -> None:
         """Send a message to a subscriber.

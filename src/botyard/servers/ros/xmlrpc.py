@@ -23,7 +23,7 @@ from botyard.interfaces.http_admission import Pool
 from botyard.protocols.tcpros import http, xmlrpc
 from botyard.protocols.tcpros.http import Call, Calls, HttpError
 from botyard.servers.outlet import Outlet
-from botyard.servers.sockets import note_port, reason_of
+from botyard.servers.sockets import listening, reason_of
 from botyard.servers.streampeer import Peer, StreamPeer
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
@@ -381,17 +381,12 @@ def listening_socket(host: str, port: int = 0, service: str = "ROS 1") -> socket
     PortError
         The address does not belong to this machine, or the port is taken.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        # Nodes may all connect at once, for example after a restart of the master.
-        bound = socket.create_server((host, port), family=family, backlog=128)
+        return listening(host, [port], service)
     except OSError as error:
         raise PortError(
             f"cannot listen on {host}:{port} for {service}: {reason_of(error, port)}"
         ) from None
-
-    note_port(bound, service)
-    return bound
 
 
 async def connected(

@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from functools import partial
 from typing import Any, Final
 
@@ -29,7 +28,7 @@ from botyard.interfaces.http_admission import (
     HttpAdmission,
     booked,
 )
-from botyard.servers.sockets import has_unread, note_port, read_in_pieces
+from botyard.servers.sockets import has_unread, read_in_pieces
 from botyard.servers.throttledlog import ThrottledLogAdapter
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
@@ -47,8 +46,6 @@ UNSENT_PAUSE: Final = 0.1
 """Poll interval while a peer has too many unsent bytes, s."""
 MAX_FRAGMENTS: Final = 64
 """Maximum number of fragments of a WebSocket message."""
-BACKLOG: Final = 512
-"""Length of the system's queue of connections to accept."""
 SWEEP_INTERVAL_S: Final = 0.5
 """Interval to check deadlines, s."""
 ACCEPT_PAUSE: Final = 1.0
@@ -405,43 +402,4 @@ class HttpServer:
         await asyncio.gather(self._acceptor, return_exceptions=True)
 
 
-def listening(host: str, ports: Iterable[int], service: str) -> socket.socket:
-    """Return a socket that listens on the first free port of `ports`.
-
-    Parameters
-    ----------
-    host : str
-        Address to bind.
-    ports : iterable of int
-        Ports to try in order; 0 stands for any free port.
-    service : str
-        Name of the service in the list of used ports.
-
-    Raises
-    ------
-    OSError
-        None of the ports is free.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    last = OSError("no port given")
-    for number in ports:
-        bound = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            # Reuse an address in TIME_WAIT after a restart. On Windows, the option
-            # would let two servers share a port.
-            if os.name == "posix":
-                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind((host, number))
-            bound.listen(BACKLOG)
-            bound.setblocking(False)
-        except OSError as error:
-            bound.close()
-            last = error
-        else:
-            note_port(bound, service)
-            return bound
-
-    raise last
-
-
-__all__ = ["HttpServer", "listening"]
+__all__ = ["HttpServer"]

@@ -19,8 +19,8 @@ from starlette.routing import Route
 from botyard.errors import PortError
 from botyard.interfaces.metrics import CONTENT_TYPE, health, metrics_text
 from botyard.servers.pioneer.robot_servers import RobotServers
-from botyard.servers.sockets import reason_of
-from botyard.servers.web.http import HttpServer, listening
+from botyard.servers.sockets import listening, reason_of
+from botyard.servers.web.http import HttpServer
 
 log = logging.getLogger("botyard.timing")
 

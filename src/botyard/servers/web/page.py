@@ -49,13 +49,8 @@ from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.servers.addresses import is_loopback
 from botyard.servers.pioneer.robot_servers import RobotServers
-from botyard.servers.sockets import reason_of
-from botyard.servers.web.http import (
-    SHUTDOWN_TIMEOUT_S,
-    TURN_TIME_S,
-    HttpServer,
-    listening,
-)
+from botyard.servers.sockets import listening, reason_of
+from botyard.servers.web.http import SHUTDOWN_TIMEOUT_S, TURN_TIME_S, HttpServer
 from botyard.servers.web.metrics import routes
 from botyard.servers.web.pagelog import PageLog
 from botyard.servers.web.staticfiles import StaticFiles

@@ -27,8 +27,8 @@ from botyard.names import shown
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.addresses import is_loopback
 from botyard.servers.pump import MAX_UNREAD, Pump, as_bytes, timer_of
-from botyard.servers.sockets import MAX_STUCK
-from botyard.servers.web.http import HttpServer, listening
+from botyard.servers.sockets import MAX_STUCK, listening
+from botyard.servers.web.http import HttpServer
 from botyard.servers.web.page import Guard
 
 MAX_BODY: Final = 1 << 20
