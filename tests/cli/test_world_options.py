@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import os
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,19 +175,22 @@ def test_the_users_own_configuration_says_what_it_likes(
 def test_a_world_made_in_a_program_obeys_the_same_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    from botyard.app.config import with_world_options
     from botyard.app.options import RunOptions
-    from botyard.cli.runoptions import with_world_options
+    from botyard.cli.runoptions import is_given
 
     context = command.make_context("run", ["--nomap"])
     o = RunOptions(**context.params)
     assert (
-        with_world_options(o, {"update-interval": 20}, context, "here").update_interval
+        with_world_options(
+            o, {"update-interval": 20}, "here", partial(is_given, context)
+        ).update_interval
         == 20
     )
     with pytest.raises(
         CommandLineError, match="here: options: log-file: a world cannot set this"
     ):
-        with_world_options(o, {"log-file": "x"}, context, "here")
+        with_world_options(o, {"log-file": "x"}, "here", partial(is_given, context))
 
 
 def test_the_schema_lists_them() -> None:

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from botyard.app.compose import compose
+from botyard.app.firstworld import with_map_of
 from botyard.cli import run as cli_run
 from botyard.cli.crash import crash_handler
 from botyard.cli.logs import set_up_logging
@@ -222,7 +223,7 @@ def test_a_map_of_nonsense_is_left_out(tmp_path: Path) -> None:
     for name in ("x" * 5000, "nowhere.map", str(tmp_path), "a/" * 2000):
         said: list[str] = []
         state = SavedState(tick=0, map=name, speed=1.0, paused=False)
-        assert cli_run._with_map_of(state, world, o, said.append) is world
+        assert with_map_of(state, world, o, said.append) is world
         assert "cannot read the map" in said[0]
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from botyard.app.checks import check_options, check_world
+from botyard.app.checks import check_options
 from botyard.app.options import RunOptions
 from botyard.cli import interrupts
 from botyard.cli.crash import crash_handler
@@ -29,24 +29,21 @@ from botyard.cli.runoptions import (
     ARGUMENTS,
     RunCommand,
     config_text,
+    is_given,
     lost_options,
     with_options,
-    with_world_options,
     world_options,
 )
 from botyard.errors import (
     BotyardError,
     CommandLineError,
     FolderError,
-    FormatError,
-    ModelsMissingError,
     did_you_mean,
 )
-from botyard.processes.slow_notice import telling
 
 if TYPE_CHECKING:
+    from botyard.app.firstworld import Caller
     from botyard.formats.crashstate import SavedState
-    from botyard.model.objects import Described
     from botyard.model.world import World
     from botyard.servers.hub import Hub
     from botyard.servers.jobs.statefile import StateKeeper
@@ -118,7 +115,10 @@ def run(o: RunOptions, context: click.Context) -> int:
     if not o.print_config:
         check_options(o)
     typed = o
-    world, o = load_world(o, context, remarks.append)
+    # Readers of files take long to import: `--help` does without them.
+    from botyard.app.firstworld import load_world, with_map_of
+
+    world, o = load_world(o, caller_of(context, remarks.append))
     o = o if o is typed else _with_interfaces(o)
     if o.print_config:
         click.echo(config_text(o, context, world.options, world.scene.source), nl=False)
@@ -130,7 +130,7 @@ def run(o: RunOptions, context: click.Context) -> int:
     world = replace(world, options={**world.options, **world_options(context)})
     saved = _state_before(o, remarks.append)
     if saved is not None:
-        world = _with_map_of(saved, world, o, remarks.append)
+        world = with_map_of(saved, world, o, remarks.append)
     size = o.log_file_max_size
     if size is None:
         size = DEFAULT_LOG_SIZE if o.unattended else 0
@@ -197,26 +197,6 @@ def _state_before(o: RunOptions, remark: Callable[[str], None]) -> SavedState | 
     return read_state(o.state_file, remark)
 
 
-def _with_map_of(
-    saved: SavedState, world: World, o: RunOptions, remark: Callable[[str], None]
-) -> World:
-    """Return the world with the map that was loaded before the crash."""
-    from botyard.formats.registry import load_world
-    from botyard.model.scene import Scene
-
-    if saved.map == world.scene.source or saved.map.startswith("ros:"):
-        return world
-    if not saved.map:
-        return replace(world, scene=Scene())
-    try:
-        return replace(
-            world, scene=load_world(saved.map, replace(o.reading(), warn=remark)).scene
-        )
-    except (FormatError, OSError, ValueError) as error:
-        remark(f"cannot read the map that was loaded before the crash: {error}")
-        return world
-
-
 def _simulate(
     world: World,
     o: RunOptions,
@@ -227,156 +207,11 @@ def _simulate(
     """Create the simulation and serve it."""
     for text in remarks:
         logging.getLogger("botyard").warning("%s", text)
-    sim = make_simulation(world, o, saved.tick if saved is not None else 0)
+    from botyard.app.firstworld import make_simulation
+
+    tick = saved.tick if saved is not None else 0
+    sim = make_simulation(world, o, warm_up, tick)
     return interrupts.run_loop(_serve(sim, world, o, rotate_logs, saved))
-
-
-def make_simulation(world: World, o: RunOptions, begin: int = 0) -> Simulation:
-    """Return the simulation of a world, without its robots.
-
-    Parameters
-    ----------
-    world : World
-        The world.
-    o : RunOptions
-        The command line.
-    begin : int
-        Number of steps that were already simulated, before a restart.
-    """
-    log = logging.getLogger("botyard")
-    from botyard.cli.warmup import warm_up_with_progress
-    from botyard.sim.simulation import Simulation
-
-    sim_ms = o.update_sim_time or o.update_interval
-    s = world.settings
-    from botyard.app.builtin import default_step
-
-    usual = default_step(o)
-    step = sim_ms / 1000.0 if sim_ms else s.step or usual.step_s
-    if usual.interface and not (sim_ms or s.step):
-        log.info(
-            "time step: %g ms, as the interface %s expects; --update-interval changes it",
-            step * 1000.0,
-            usual.interface,
-        )
-
-    settings: dict[str, Any] = {
-        "seed": o.seed if o.seed is not None else s.seed,
-        "odometry_error": "none"
-        if o.no_error
-        else o.odom_error_mode or s.odometry_error,
-        "sensor_noise": o.sensor_noise == "stock" if o.sensor_noise else s.sensor_noise,
-        "threads": o.threads or s.threads,
-    }
-    # AMRISim's --resolution sets the distance at which its sensors sample a ray.
-    range_step = (o.resolution or 20) / 1000.0 if o.compat == "amrisim" else 0.0
-    described = _descriptions(
-        o, {b.name for b in world.scene.boxes}, lambda text: log.warning("%s", text)
-    )
-    scene = replace(world.scene, boxes=(*world.scene.boxes, *described.bodies))
-    warm_up_with_progress(masses=check_world(o, world, scene.boxes, _asks(o)))
-    given = {k: v for k, v in settings.items() if v is not None}
-    sim = Simulation(
-        scene,
-        step=step,
-        range_step=range_step,
-        begin=begin,
-        warn=lambda text: log.warning("%s", text),
-        **given,
-    )
-    sim.core.describe(described)
-    return sim
-
-
-def load_world(
-    o: RunOptions, context: click.Context, remark: Callable[[str], None]
-) -> tuple[World, RunOptions]:
-    """Return the world that the command line names, and the options including the
-    world's own.
-    """
-    from botyard.controllers.registry import is_controller, register
-    from botyard.formats.models import folders_without_models, missing_folders
-    from botyard.formats.registry import load_world as read_world
-    from botyard.formats.registry import with_user_things
-    from botyard.model.scene import Scene
-    from botyard.model.world import World
-    from botyard.processes.codeload import is_code
-
-    for missing in missing_folders():
-        if (
-            o.unattended
-            # In an unattended run, shipped models must not silently replace the user's.
-        ):
-            raise ModelsMissingError(missing)
-
-        remark(f"{missing}; using the shipped models")
-
-    for bare in folders_without_models():
-        remark(f"{bare}; using the shipped models")
-    if o.controller is not None and is_code(o.controller):
-        register(
-            o.controller
-            # Registered here, where the name comes from the user's command line: code
-            # that
-            # a world file names needs --allow-code.
-        )
-
-    name = _map_name(o, remark)
-    if name is None:
-        nothing = World(scene=Scene())
-        return nothing if _asks(o) else with_user_things(
-            nothing, replace(o.reading(), warn=remark)
-        ), o
-
-    options = replace(
-        o.reading(),
-        warn=remark,
-        is_program=partial(is_controller, allow_code=o.allow_code),
-    )
-    if name.startswith("ros:"):
-        from botyard.app.ros import map_from_ros
-
-        return with_user_things(
-            World(scene=map_from_ros(name, o, interrupts.run_loop)), options
-        ), o
-
-    with telling(f"reading {name}"):
-        world = read_world(name, options)
-    if not o.stageworld:
-        world = with_user_things(world, options)
-    if o.stageworld and Path(name).suffix.lower() in (".map", ".yaml", ".yml"):
-        remark(f"{name}: --stageworld expects a world file of Stage")
-    return world, with_world_options(o, world.options, context, world.scene.source)
-
-
-def _descriptions(
-    o: RunOptions, names: set[str], remark: Callable[[str], None]
-) -> Described:
-    """Read the description files (``--adf``).
-
-    `names` are the bodies that the map contains.
-
-    Raises
-    ------
-    CommandLineError
-        Two bodies have the same name.
-    """
-    from botyard.formats.adf import read_adf
-    from botyard.model.objects import Described
-
-    found = Described()
-    others: dict[str, str] = {}
-    for name in o.adf:
-        more = read_adf(name, replace(o.reading(), warn=remark), others)
-        taken = (names | {b.name for b in found.bodies}) & {b.name for b in more.bodies}
-        if taken:
-            raise CommandLineError(
-                f'--adf {name}: a body named "{min(taken)}" already exists'
-            )
-
-        found |= more
-
-    return found
 
 
 def _raise_file_limit() -> None:
@@ -404,64 +239,18 @@ def _change_folder(folder: str) -> None:
         ) from None
 
 
-def _map_name(o: RunOptions, remark: Callable[[str], None]) -> str | None:
-    """Return the map to load: from an option, the user's default, or the shipped
-    office.
+def caller_of(context: click.Context, remark: Callable[[str], None]) -> Caller:
+    """Return the services of the command line for the first world."""
+    from botyard.app.firstworld import Caller
 
-    None: no map. The start dialog or an empty world takes its place.
-    """
-    names = [n for n in (o.stageworld, o.map, o.map_argument) if n]
-    if len(names) > 1:
-        raise CommandLineError(
-            f'expected one map, found two: "{names[0]}" and "{names[1]}"'
-        )
-    if names:
-        return names[0]
-    if o.nomap or o.map == "" or _asks(o):
-        return None
-    from botyard.formats.models import default_map
-
-    users = default_map()
-    if users is not None:
-        remark(f"no map given: using {users}")
-        return str(users)
-
-    if o.unattended:
-        raise CommandLineError(
-            "--noninteractive: expected a map (-m FILE) or --nomap, found neither"
-        )
-
-    remark('no map given: using the shipped map "office" (see "botyard maps")')
-    return "office"
+    return Caller(remark, partial(is_given, context), interrupts.run_loop)
 
 
-def _asks(o: RunOptions) -> bool:
-    """Return whether to show the start dialog: there is no map, and a user can answer.
+def warm_up(masses: bool) -> None:
+    """Load or compile the kernels with a progress line."""
+    from botyard.cli.warmup import warm_up_with_progress
 
-    Raises
-    ------
-    CommandLineError
-        ``--start-dialog`` contradicts other options.
-    """
-    if (
-        o.map
-        or o.map_argument
-        or o.stageworld
-        or o.nomap
-        or o.map == ""
-        or o.unattended
-    ):
-        if o.start_dialog:
-            raise CommandLineError(
-                "--start-dialog asks for a map on the page: it does not go "
-                "together with a map or with --no-gui"
-            )
-
-        return False
-
-    from botyard.formats.models import default_map
-
-    return o.start_dialog or (sys.stdin.isatty() and default_map() is None)
+    warm_up_with_progress(masses=masses)
 
 
 async def _serve(
@@ -475,6 +264,7 @@ async def _serve(
     import asyncio
 
     from botyard.app.assembly import about, add_robots, assemble, open_interfaces
+    from botyard.app.firstworld import asks_for_map
     from botyard.controllers.base import call_in
     from botyard.servers.throttledlog import watch_over
 
@@ -482,7 +272,7 @@ async def _serve(
     watch_over(asyncio.get_running_loop(), log)
     parts = assemble(sim, place, o, rotate_logs)
     robot_servers, hub = parts.robot_servers, parts.hub
-    asks = _asks(o)
+    asks = asks_for_map(o)
     if not asks:
         add_robots(robot_servers, place, o, o.chosen_robots(bool(place.robots)))
     ports: dict[RobotPortServer, int] = {}

@@ -373,7 +373,7 @@ def world_options(context: click.Context) -> dict[str, Any]:
     """Return the options from the command line that a scenario can hold, by long name."""
     found: dict[str, Any] = {}
     for name, option in OPTIONS.items():
-        if option.world and _given(context, name) and name not in _OF_SETTINGS:
+        if option.world and is_given(context, name) and name not in _OF_SETTINGS:
             value = context.params[name]
             found[option.long] = list(value) if isinstance(value, tuple) else value
 
@@ -385,11 +385,11 @@ def lost_options(context: click.Context) -> list[str]:
     return [
         f"--{o.long}"
         for name, o in OPTIONS.items()
-        if not (o.world or o.hidden or name in _OF_SAVED) and _given(context, name)
+        if not (o.world or o.hidden or name in _OF_SAVED) and is_given(context, name)
     ]
 
 
-def _given(context: click.Context, name: str) -> bool:
+def is_given(context: click.Context, name: str) -> bool:
     """Return whether an option was given, rather than left at its default."""
     return context.get_parameter_source(name) not in (
         None,
@@ -403,18 +403,3 @@ def _long_name(parameter: click.Parameter) -> str:
     return next(
         (o[2:] for o in parameter.opts if o.startswith("--")), parameter.name or ""
     )
-
-
-def with_world_options(
-    o: RunOptions, options: Mapping[str, Any], context: click.Context, source: str
-) -> RunOptions:
-    """Return the options of the command line, completed by a world's own options.
-
-    Raises
-    ------
-    CommandLineError
-        See `botyard.app.config.with_world_options`.
-    """
-    from botyard.app.config import with_world_options as combined
-
-    return combined(o, options, source, lambda name: _given(context, name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -35,9 +36,10 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
     """Check scenarios, world files, maps or model files (.inc, .p, .toml), and report
     mistakes.
     """
+    from botyard.app.config import with_world_options
     from botyard.app.options import RunOptions
     from botyard.cli.run import command as run_command
-    from botyard.cli.runoptions import with_world_options
+    from botyard.cli.runoptions import is_given
     from botyard.controllers.registry import is_controller
     from botyard.formats.base import Options
     from botyard.formats.budget import Budget
@@ -68,8 +70,8 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
                 asked = with_world_options(
                     RunOptions(**context.params),
                     world.options,
-                    context,
                     world.scene.source,
+                    partial(is_given, context),
                 )
                 for model in asked.factories:
                     check_factory_model(find_robot(model, budget))

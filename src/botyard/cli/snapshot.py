@@ -11,7 +11,7 @@ from botyard.app.checks import check_can_be_written, check_options, check_pictur
 from botyard.app.options import RunOptions
 from botyard.cli.listing import FORCE
 from botyard.cli.pictureoptions import DURATION, chosen_picture, with_picture_options
-from botyard.cli.run import load_world, make_simulation
+from botyard.cli.run import caller_of, warm_up
 from botyard.cli.runoptions import with_some_options
 from botyard.errors import CommandLineError
 from botyard.names import escaped
@@ -75,12 +75,14 @@ def command(context: click.Context, /, output: Path, at: float, **given: Any) ->
     def warn(text: str) -> None:
         click.echo(f"warning: {escaped(text)}", err=True)
 
-    world, o = load_world(o, context, warn)
+    from botyard.app.firstworld import load_world, make_simulation
+
+    world, o = load_world(o, caller_of(context, warn))
     from botyard.app.assembly import add_robots, assemble
     from botyard.pictures.files import save_picture
     from botyard.pictures.filming import SOURCE, picture_after
 
-    sim = make_simulation(world, o)
+    sim = make_simulation(world, o, warm_up)
     parts = assemble(sim, world, o, None)
     try:
         add_robots(parts.robot_servers, world, o, o.chosen_robots(bool(world.robots)))
