@@ -588,7 +588,7 @@ class Fleet:
         for i, (agv, place, speed) in enumerate(
             zip(self._agvs, places.tolist(), speeds.tolist(), strict=True)
         ):
-            # An AGV that has just started is slow, too, but not on its last node.
+            # An AGV that has just started is also slow, but not on its last node.
             if agv.cancels is not None and speed <= _AT_REST and _is_at_end(agv, place):
                 agv.note(agv.cancels, "FINISHED")
                 agv.cancels = None
