@@ -12,12 +12,14 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from botyard.control import Drive
 from botyard.errors import BotyardError, PortError
+from botyard.interfaces import http_admission
 from botyard.interfaces.interface import Carrier, Door, Interface, Request, Response
 from botyard.servers.carriers import pump_of
 from botyard.servers.pump import Pump
 from botyard.servers.web import webpump
 from botyard.testing import check_protocol
 from tests.interfaces.carried import carried
+from tests.waiting import PATIENCE
 
 
 class Words:
@@ -132,6 +134,62 @@ def test_steps_are_told() -> None:
                 await asyncio.sleep(0.001)
 
     asyncio.run(main())
+
+
+def test_a_client_costs_one_task() -> None:
+    """The one that reads; output is written by callbacks."""
+
+    def ours() -> list[str]:
+        return [
+            t.get_coro().__qualname__  # type: ignore[union-attr]
+            for t in asyncio.all_tasks()
+            if "botyard" in t.get_coro().cr_code.co_filename  # type: ignore[union-attr]
+            or "uvicorn" in t.get_coro().cr_code.co_filename  # type: ignore[union-attr]
+        ]
+
+    async def main() -> None:
+        async with carried(WORDS) as (_, pump):
+            before = len(ours())
+            async with connect(url(pump)) as one, connect(url(pump)) as two:
+                for known in (one, two):
+                    await known.send("hello")
+                    assert await known.recv() == "hello"
+                assert len(ours()) == before + 2, ours()
+
+    asyncio.run(main())
+
+
+def test_a_client_that_never_reads_is_gone_with_its_connection(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing waits until it takes the last words."""
+    monkeypatch.setattr(webpump, "MAX_STUCK", 0.0)
+    monkeypatch.setattr(http_admission, "CLOSE_TIMEOUT_S", 0.1)
+
+    async def main() -> None:
+        async with carried(WORDS) as (_, pump):
+            gate: Any = pump._server.gate  # type: ignore[attr-defined]
+            reader, writer = await asyncio.open_connection(*pump.address, limit=1000)
+            writer.write(
+                b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+                b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+            )
+            await reader.readuntil(b"\r\n\r\n")
+            while not pump.clients:
+                await asyncio.sleep(0.001)
+            session: Any = pump.clients[0]._session
+            async with asyncio.timeout(PATIENCE):
+                while pump.clients:
+                    session.out = ["x" * 100_000] * 100
+                    session.door.wake()
+                    await asyncio.sleep(0.01)
+                while len(gate._strangers) + len(gate._guests):
+                    await asyncio.sleep(0.01)
+            writer.transport.abort()
+
+    asyncio.run(main())
+    assert "it has not read for 0 s" in caplog.text
 
 
 def test_there_is_room_for_so_many_from_one_address() -> None:

@@ -21,8 +21,10 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.protocol import State
 
 from botyard.interfaces.http_admission import (
+    CLOSE_TIMEOUT_S,
     REQUEST_TIME,
     Caller,
     HttpAdmission,
@@ -30,6 +32,7 @@ from botyard.interfaces.http_admission import (
 )
 from botyard.servers.sockets import has_unread, read_in_pieces
 from botyard.servers.throttledlog import ThrottledLogAdapter
+from botyard.servers.web.websocketpeer import WebSocketPeer
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
 """Timeout of open requests at shutdown, s."""
@@ -240,7 +243,7 @@ class _Http(_ChunkedReader, H11Protocol):
 
 
 class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
-    """WebSocket connection; its session charges the cost of its work."""
+    """WebSocket connection; its `WebSocketPeer` charges the cost of its work."""
 
     def __init__(
         self, caller: Caller, gate: HttpAdmission, quiet: _QuietLog, **options: Any
@@ -250,8 +253,11 @@ class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
         # logging.
         self.logger = self.conn.logger = quiet  # type: ignore[assignment]
         self.caller = caller
+        self.peer: WebSocketPeer | None = None
+        self.paused_since = 0.0
+        """Time since when the client does not read, if `is_writable` is False, s."""
         self._gate = gate
-        self.app_state = {**self.app_state, "caller": caller}
+        self.app_state = {**self.app_state, "caller": caller, "connection": self}
 
     def connection_made(self, transport: Any) -> None:
         """Take over an HTTP connection; its first message has a deadline."""
@@ -265,6 +271,56 @@ class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
         self._end()
         self._gate.goes(self.caller)
         super().connection_lost(exc)
+        if self.peer is not None:
+            self.peer.wake()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the connection is closed or being closed."""
+        return (
+            self.disconnected
+            or self.close_sent
+            or self._socket.is_closing()
+            or self.conn.state is not State.OPEN
+        )
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the client reads what is written."""
+        return self.writable.is_set() and not self.is_over
+
+    def pause_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        super().pause_writing()
+        self.paused_since = self._loop.time()
+
+    def resume_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        super().resume_writing()
+        if self.peer is not None:
+            self.peer.wake()
+
+    def write(self, data: bytes, is_text: bool) -> None:
+        """Write a message."""
+        (self.conn.send_text if is_text else self.conn.send_binary)(data)
+        self._socket.write(b"".join(self.conn.data_to_send()))
+
+    def hang_up(self, code: int = 1000, reason: str = "") -> None:
+        """Close the connection, whether the client reads or not."""
+        # Without an answer, the admission control aborts it.
+        self.caller.closes(self._loop.time())
+        # The task that reads ends.
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code})
+        if not self.is_over:
+            self.conn.send_close(code, reason)
+            self._socket.write(b"".join(self.conn.data_to_send()))
+            self.close_sent = True
+            if self.read_paused:
+                self.read_paused = False
+                self.transport.resume_reading()
+            self.close_timer = self._loop.call_later(
+                CLOSE_TIMEOUT_S, self.transport.close
+            )
 
     def handle_cont(self, event: Any) -> None:
         """Append a fragment to the current message, or abort if there are too many."""

@@ -39,7 +39,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import BotyardError, PortError
 from botyard.formats import saving
-from botyard.interfaces.http_admission import Caller, HttpAdmission, booked
+from botyard.interfaces.http_admission import Caller, HttpAdmission
 from botyard.interfaces.page.requests import PageRequests
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.names import shown
@@ -50,10 +50,11 @@ from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.servers.addresses import is_loopback
 from botyard.servers.pioneer.robot_servers import RobotServers
 from botyard.servers.sockets import listening, reason_of
-from botyard.servers.web.http import SHUTDOWN_TIMEOUT_S, TURN_TIME_S, HttpServer
+from botyard.servers.web.http import TURN_TIME_S, HttpServer
 from botyard.servers.web.metrics import routes
 from botyard.servers.web.pagelog import PageLog
 from botyard.servers.web.staticfiles import StaticFiles
+from botyard.servers.web.websocketpeer import WebSocketPeer
 from botyard.sim.worldfiles import world_of
 
 FIRST_PORT: Final = 8100
@@ -70,8 +71,6 @@ MAX_NUMBER_DIGITS: Final = 12
 """Maximum number of digits of a page's number in an upload."""
 REFUSALS: Final = (1.0, 5.0)
 """Token bucket of log lines about refused requests: sustained rate, 1/s, and burst."""
-BACKLOG_POLL_S: Final = 0.05
-"""Poll interval while a page has not read its answers, s."""
 TICK_S: Final = 0.1
 """Tick interval of viewers, s of wall time."""
 
@@ -228,122 +227,76 @@ class _Packing(GZipMiddleware):
         await (self.app if is_file else super().__call__)(scope, receive, send)
 
 
-class _Socket:
-    """WebSocket of one viewer.
-
-    Two tasks read and write, so that a slow network delays only the writer.
-    """
+class _Socket(WebSocketPeer):
+    """WebSocket of one viewer."""
 
     def __init__(self, server: PageServer, socket: WebSocket) -> None:
+        super().__init__(socket, ErrorBarrier(log, "a viewer"))
         self._server = server
-        self._socket = socket
-        self._loop = asyncio.get_running_loop()
         self._source: ViewSource | None = None
         self._drawn = -1
-        self._timer: asyncio.TimerHandle | None = None
-        self._caller: Caller = socket.state.caller
-        self._is_closing = self._has_unread = False
-        self.wake = asyncio.Event()
-        self.fence = ErrorBarrier(log, "a viewer")
+        self._is_closing = False
         self.viewer = Viewer(
             server.desk,
             server.tokens,
-            self._loop.time(),
+            self.loop.time(),
             self._admitted,
             time.thread_time,
         )
 
     def _admitted(self, steers: bool) -> Budget:
-        self._caller.shows(steers, self._loop.time())
-        self._caller.stays()
-        return self._caller.budget
+        self.caller.shows(steers, self.loop.time())
+        self.caller.stays()
+        return self.caller.budget
 
-    async def serve(self) -> None:
-        """Serve the viewer until one side closes."""
-        writer = self._loop.create_task(booked(self._write(), self._book))
-        try:
-            while True:
-                message = await self._socket.receive()
-                if message["type"] == "websocket.disconnect":
-                    break
-                text = message.get("text")
-                if text is None:
-                    text = message.get("bytes") or b""
-                self._has_unread = True
-                await self._pay(writer)
-                self._has_unread = False
-                self.viewer.receive_text(text, self._loop.time())
-                self.look()
-                if self.viewer.close_code is not None:
-                    # The writer still sends the close frame, but a viewer that does not
-                    # read cannot delay the end.
-                    await asyncio.wait([writer], timeout=SHUTDOWN_TIMEOUT_S)
-                    break
-        finally:
-            writer.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await writer
-            if self._timer is not None:
-                self._timer.cancel()
+    @property
+    def budget(self) -> Budget:
+        """Budget of the viewer, which its session charges for messages."""
+        return self.viewer.budget
 
-    async def _pay(self, writer: asyncio.Task[None]) -> None:
-        """Wait until the viewer may send its next message.
+    @property
+    def may_receive(self) -> bool:
+        """Whether the viewer has read its answers."""
+        return not self.viewer.is_behind or self.viewer.close_code is not None
 
-        It may when its work so far is within budget and its answers are read. Other
-        tasks run meanwhile.
-        """
-        await asyncio.sleep(0)
-        # Check again after the sleep: other sockets of the viewer share its budget.
-        while wait := self.viewer.wait(self._loop.time()):
-            await asyncio.sleep(wait)
-
-        while (
-            self.viewer.is_behind
-            and self.viewer.close_code is None
-            and not writer.done()
-        ):
-            await asyncio.sleep(BACKLOG_POLL_S)
-
-    def _book(self, cost: float) -> None:
-        self.viewer.budget.spend(self._loop.time(), cost)
+    def receive(self, data: str | bytes) -> None:
+        """Give a message to the viewer's session."""
+        self.viewer.receive_text(data, self.loop.time())
+        self.look()
 
     def tick(self, now: float) -> None:
         """Check the viewer's timeouts."""
-        has_unread = self._has_unread or self._caller.has_unread
+        has_unread = self.has_received or self.caller.has_unread
         if self.viewer.is_overdue(now, has_unread=has_unread) and not self._is_closing:
             self._is_closing = True
-            self._caller.closes(now)
+            self.caller.closes(now)
 
         self.look()
 
-    async def _write(self) -> None:
-        try:
-            while True:
-                await self.wake.wait()
-                self.wake.clear()
-                self._server.desk.prepare()
-                started = time.perf_counter()
-                for text in self.viewer.texts_to_send():
-                    await self._socket.send_text(text.decode())
-                    # Thousands of texts may be queued, and sending does not always
-                    # yield to the event loop.
-                    if time.perf_counter() - started > TURN_TIME_S:
-                        await asyncio.sleep(self.viewer.wait(self._loop.time()))
-                        started = time.perf_counter()
+    def flush(self) -> bool:
+        """Send texts and the latest frame; return whether more texts are left."""
+        viewer, connection = self.viewer, self.connection
+        self._server.desk.prepare()
+        started = time.perf_counter()
+        # A text counts as unread until the next one is taken.
+        for text in viewer.texts_to_send():
+            if not connection.is_writable:
+                break
+            # Thousands of texts may be queued.
+            if time.perf_counter() - started > TURN_TIME_S:
+                return True
+            connection.write(text, True)
 
-                await self._send_frame()
-                if self.viewer.close_code is not None:
-                    await self._socket.close(
-                        self.viewer.close_code, self.viewer.close_reason[:100]
-                    )
-                    return
-        except (WebSocketDisconnect, RuntimeError, OSError):
-            # The reader detects the disconnect as well and cleans up.
-            return
+        if viewer.close_code is not None:
+            if not connection.is_over:
+                connection.hang_up(viewer.close_code, viewer.close_reason[:100])
+        elif connection.is_writable:
+            self._send_frame()
+        return False
 
-    async def _send_frame(self) -> None:
+    def _send_frame(self) -> None:
         source = self._server.desk.source_of(self.viewer)
-        now = self._loop.time()
+        now = self.loop.time()
         due = self.viewer.wants_frame_at(now)
         # A viewer that changes its source has no frame from the new one yet.
         if source is not self._source:
@@ -351,13 +304,7 @@ class _Socket:
         if due is None or source.number == self._drawn:
             return
         if due > now:
-            if (
-                self._timer is None
-                or self._timer.cancelled()
-                or self._timer.when() <= now
-            ):
-                self._timer = self._loop.call_at(due, self.wake.set)
-
+            self.wake_at(due)
             return
 
         self._server.hub.dropped_frames += (
@@ -366,15 +313,15 @@ class _Socket:
         self._drawn = source.number
         frame = source.frame(self.viewer.view)
         self.viewer.frame_sent(source.number, now)
-        await self._socket.send_bytes(frame)
+        self.connection.write(frame, False)
 
     def look(self) -> None:
-        """Wake the writer if there is something to send to the viewer."""
+        """Write soon if there is something to send to the viewer."""
         viewer = self.viewer
         source = self._server.desk.source_of(viewer)
         is_new = source is not self._source or source.number != self._drawn
         if viewer.has_texts or viewer.close_code is not None or is_new:
-            self.wake.set()
+            self.wake()
 
 
 class PageServer:
@@ -469,7 +416,7 @@ class PageServer:
             self._ticker = None
         for one in tuple(self._sockets):
             one.viewer.close(1001, "the simulator has ended")
-            one.wake.set()
+            one.wake()
 
         if self._server is not None:
             await self._server.close()
@@ -489,12 +436,12 @@ class PageServer:
     def _add_log(self, entry: LogEntry) -> None:
         self.desk.add_log(entry)
         for one in self._sockets:
-            one.wake.set()
+            one.wake()
 
     def _changed(self) -> None:
         self.desk.changed()
         for one in self._sockets:
-            one.wake.set()
+            one.wake()
 
     def _tick_later(self) -> None:
         # Without viewers there is nothing to check.

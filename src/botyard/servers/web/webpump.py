@@ -8,9 +8,6 @@ other sites are refused.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import time
-from collections.abc import Callable
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -21,7 +18,6 @@ from starlette.responses import Response as WebResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from botyard.interfaces.http_admission import Caller
 from botyard.interfaces.interface import Request, Requests, Response, Session
 from botyard.names import shown
 from botyard.protocols.webgui.session import Tokens
@@ -30,6 +26,7 @@ from botyard.servers.pump import MAX_UNREAD, Pump, as_bytes, timer_of
 from botyard.servers.sockets import MAX_STUCK, listening
 from botyard.servers.web.http import HttpServer
 from botyard.servers.web.page import Guard
+from botyard.servers.web.websocketpeer import WebSocketPeer
 
 MAX_BODY: Final = 1 << 20
 """Maximum length of a request's body, bytes."""
@@ -197,52 +194,30 @@ class WebSocketPump(_WebPump):
             return
 
 
-class _Socket:
-    """One client, with a task that reads and a task that writes.
+class _Socket(WebSocketPeer):
+    """One client, with its session.
 
     While the client does not read its messages, nothing is read from it.
     """
 
     def __init__(self, pump: WebSocketPump, socket: WebSocket, source: str) -> None:
+        super().__init__(socket, pump.fence("a client", self.drop))
         self._pump = pump
-        self._socket = socket
         self.source = source
-        self._loop = asyncio.get_running_loop()
-        self._fence = pump.fence("a client", self.drop)
-        self._caller: Caller = socket.state.caller
-        self._caller.shows(True, self._loop.time())
-        self._caller.stays()
-        self._wake, self._idle = asyncio.Event(), asyncio.Event()
-        self._busy_since = self._loop.time()
-        self._ended = asyncio.Event()
-        self._session: Session | None = self._fence.call(
-            pump.made, source, self, self._wake.set, otherwise=None
+        self.caller.shows(True, self.loop.time())
+        self.caller.stays()
+        self._is_idle = False
+        self._session: Session | None = self.fence.call(
+            pump.made, source, self, self.wake, otherwise=None
         )
 
     def drop(self) -> None:
         """End the connection."""
-        self._ended.set()
+        self.connection.hang_up(1000, "")
 
     def _cut_off(self, why: str) -> None:
         self._pump.warn(f"client {self.source} disconnected: {why}")
         self.drop()
-
-    async def serve(self) -> None:
-        """Serve the client until one side closes."""
-        tasks = [
-            self._loop.create_task(work)
-            for work in (self._read(), self._write(), self._ended.wait())
-        ]
-        self._wake.set()
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-        with contextlib.suppress(RuntimeError, OSError, WebSocketDisconnect):
-            await self._socket.close()
 
     def left(self) -> None:
         """Release the session of a client that has left."""
@@ -250,82 +225,57 @@ class _Socket:
         self._pump.over(self, session)
 
     @property
-    def _is_over(self) -> bool:
-        """Whether the session is closed."""
+    def may_receive(self) -> bool:
+        """Whether the session has sent all."""
+        return self._is_idle or self._pump.bounds_output
+
+    def receive(self, data: str | bytes) -> None:
+        """Give a message to the session."""
+        self.charged(self._receive, data)
+
+    def _receive(self, data: str | bytes) -> None:
         session = self._session
-        return session is None or self._fence.call(
-            lambda: bool(session.is_closed), otherwise=True
-        )
-
-    async def _read(self) -> None:
-        while self._session is not None:
-            message = await self._socket.receive()
-            if message["type"] == "websocket.disconnect":
-                return
-            data = message.get("bytes")
-            if data is None:
-                data = (message.get("text") or "").encode()
-            # `receive` returns without a pause while messages are queued; let other
-            # tasks run.
-            await asyncio.sleep(0)
-            await self._afford()
-            if not self._pump.bounds_output:
-                await self._idle.wait()
-            if self._session is not None and not self._is_over:
-                self._do(self._session.receive_data, data, self._loop.time())
-
-    async def _afford(self) -> None:
-        """Wait until the client's budget has time for its work."""
-        while wait := self._caller.budget.wait(self._loop.time()):
-            await asyncio.sleep(wait)
-            # The server causes this delay, so the client does not count as stuck.
-            self._busy_since = self._loop.time()
-
-    def _do(self, act: Callable[..., object], *args: object) -> None:
-        """Call the session, charge the time to the client, and wake the writer."""
-        started = time.thread_time()
-        self._fence.run(act, *args)
-        self._caller.budget.spend(self._loop.time(), time.thread_time() - started)
-        self._idle.clear()
-        self._busy_since = self._loop.time()
-        self._wake.set()
+        if session is not None and not session.is_closed:
+            session.receive_data(
+                data.encode() if isinstance(data, str) else data, self.loop.time()
+            )
+            self._is_idle = False
+            self.wake()
 
     def stepped(self, now: float) -> None:
         """Notify the session of a step, or disconnect a client that does not read."""
-        if self._session is None or self._is_over:
-            return
-        if self._idle.is_set():
-            self._do(self._session.on_snapshot, now)
-        elif now - self._busy_since > MAX_STUCK:
+        if self._is_idle:
+            self.charged(self._stepped, now)
+        elif (
+            not (self.connection.is_writable or self.connection.is_over)
+            and now - self.connection.paused_since > MAX_STUCK
+        ):
             self._cut_off(f"it has not read for {MAX_STUCK:g} s")
 
-    async def _write(self) -> None:
-        while (session := self._session) is not None:
-            when = self._fence.call(
-                timer_of, session, self._loop.time(), otherwise=None
-            )
-            try:
-                async with asyncio.timeout_at(when):
-                    await self._wake.wait()
-            except TimeoutError:
-                self._do(session.handle_timer, self._loop.time())
+    def _stepped(self, now: float) -> None:
+        if self._session is not None and not self._session.is_closed:
+            self._session.on_snapshot(now)
+            self._is_idle = False
+            self.wake()
 
-            self._wake.clear()
-            if not await self._send_some(session):
-                return
-            if self._is_over and self._idle.is_set():
-                return
+    def alarmed(self) -> None:
+        """Handle the timer of the session."""
+        if self._session is not None:
+            self._session.handle_timer(self.loop.time())
 
-    async def _send_some(self, session: Session) -> bool:
-        """Send messages while the budget allows; return False after a disconnect."""
+    def flush(self) -> bool:
+        """Send messages; return whether more are left."""
+        session, connection = self._session, self.connection
+        if session is None:
+            return False
+        self._is_idle = False
         for _ in range(MAX_REPLIES):
-            started = time.thread_time()
-            nothing: bytes | str = b""
-            data = self._fence.call(message_of, session, otherwise=nothing)
-            self._caller.budget.spend(self._loop.time(), time.thread_time() - started)
+            if not connection.is_writable:
+                return False
+            data = message_of(session)
             if not data:
-                self._idle.set()
-                return True
+                self._sent_all(session)
+                return False
 
             if len(data) > self._pump.longest_sent:
                 self._cut_off(
@@ -335,19 +285,23 @@ class _Socket:
                 return False
 
             if isinstance(data, str):
-                await self._socket.send_text(data)
+                connection.write(data.encode(), True)
             elif self._pump.interface.text:
-                await self._socket.send_text(data.decode("utf-8", "replace"))
+                connection.write(data.decode("utf-8", "replace").encode(), True)
             else:
-                await self._socket.send_bytes(data)
+                connection.write(data, False)
 
-            # The client reads, however slowly, so it does not count as stuck.
-            self._busy_since = self._loop.time()
-
-        self._wake.set()
-        await asyncio.sleep(0)
-        await self._afford()
         return True
+
+    def _sent_all(self, session: Session) -> None:
+        self._is_idle = True
+        if session.is_closed:
+            self.drop()
+            return
+
+        when = timer_of(session, self.loop.time())
+        if when is not None:
+            self.wake_at(when)
 
 
 __all__ = [

@@ -1,0 +1,164 @@
+"""`WebSocketPeer`: the WebSocket of an untrusted client.
+
+The task of the connection only reads. Output is written by callbacks, as long as the
+client reads it and its budget allows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+from starlette.websockets import WebSocket
+
+from botyard.control.error_barrier import ErrorBarrier
+from botyard.interfaces.http_admission import Caller
+from botyard.protocols.tokenbucket import Budget
+
+
+class Connection(Protocol):
+    """Connection of the HTTP server (`botyard.servers.web.http`)."""
+
+    peer: WebSocketPeer | None
+    paused_since: float
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the client reads what is written."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the connection is closed or being closed."""
+        ...
+
+    def write(self, data: bytes, is_text: bool) -> None:
+        """Write a message."""
+        ...
+
+    def hang_up(self, code: int, reason: str) -> None:
+        """Close the connection, whether the client reads or not."""
+        ...
+
+
+class WebSocketPeer(ABC):
+    """WebSocket of one client.
+
+    Parameters
+    ----------
+    socket : WebSocket
+        Accepted WebSocket.
+    fence : ErrorBarrier
+        Error barrier for the code of the client.
+    """
+
+    def __init__(self, socket: WebSocket, fence: ErrorBarrier) -> None:
+        self.caller: Caller = socket.state.caller
+        self.connection: Connection = socket.state.connection
+        self.fence = fence
+        self.loop = asyncio.get_running_loop()
+        self.has_received = False
+        """Whether a message waits for its turn."""
+        self._socket = socket
+        self._flushed = asyncio.Event()
+        self._woken: asyncio.Handle | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+
+    # -- for the protocol
+
+    @property
+    def budget(self) -> Budget:
+        """Budget of the work for the client."""
+        return self.caller.budget
+
+    @property
+    @abstractmethod
+    def may_receive(self) -> bool:
+        """Whether the client has read enough to send its next message."""
+
+    @abstractmethod
+    def receive(self, data: str | bytes) -> None:
+        """Process a message of the client."""
+
+    @abstractmethod
+    def flush(self) -> bool:
+        """Write some messages while `connection.is_writable`.
+
+        Return whether more are left.
+        """
+
+    # Not abstract, because not every client has timers.
+    def alarmed(self) -> None:  # noqa: B027
+        """Handle the time of `wake_at`."""
+
+    # -- the client
+
+    async def serve(self) -> None:
+        """Read messages until one side closes."""
+        self.connection.peer = self
+        self.wake()
+        try:
+            while True:
+                message = await self._socket.receive()
+                if message["type"] == "websocket.disconnect":
+                    return
+                text = message.get("text")
+                self.has_received = True
+                # `receive` returns without a pause while messages are queued; let other
+                # tasks run.
+                await asyncio.sleep(0)
+                await self._take_turn()
+                self.has_received = False
+                if not self.connection.is_over:
+                    data = message.get("bytes") or b"" if text is None else text
+                    self.fence.run(self.receive, data)
+        finally:
+            self.connection.peer = None
+            for handle in (self._woken, self._alarm):
+                if handle is not None:
+                    handle.cancel()
+
+    async def _take_turn(self) -> None:
+        """Wait until the client may send its next message."""
+        # Check again after the sleep: other sockets of a client may share its budget.
+        while wait := self.budget.wait(self.loop.time()):
+            await asyncio.sleep(wait)
+        while not (self.may_receive or self.connection.is_over):
+            self._flushed.clear()
+            await self._flushed.wait()
+
+    def charged(self, act: object, *args: object) -> bool:
+        """Call code of the client through its error barrier, and charge the time."""
+        started = time.thread_time()
+        result: object = self.fence.call(act, *args, otherwise=False)  # type: ignore[arg-type]
+        self.budget.spend(self.loop.time(), time.thread_time() - started)
+        return bool(result)
+
+    def wake(self) -> None:
+        """Write soon what there is to send."""
+        if self._woken is None:
+            self._woken = self.loop.call_soon(self._flush)
+
+    def wake_at(self, when: float) -> None:
+        """Call `alarmed` at a time, s of the loop's clock, and write."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self.loop.call_at(when, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self.charged(self.alarmed)
+        self.wake()
+
+    def _flush(self) -> None:
+        self._woken = None
+        # Sending does not yield to the event loop, so the rest comes in other turns.
+        if self.charged(self.flush) and not self.connection.is_over:
+            wait = self.budget.wait(self.loop.time())
+            self._woken = self.loop.call_later(wait, self._flush)
+        self._flushed.set()
+
+
+__all__ = ["Connection", "WebSocketPeer"]
