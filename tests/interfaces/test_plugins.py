@@ -484,7 +484,6 @@ def test_a_flood_waits_for_itself() -> None:
             tick = parts.hub.sim.tick
             await until(lambda: parts.hub.sim.tick > tick + 5)
             assert other.writer is not None
-            assert pump.clients[0].is_held_up
 
     asyncio.run(main())
 
