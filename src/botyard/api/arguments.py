@@ -397,9 +397,24 @@ class Rows(dict[str, int]):
     An unknown name raises `UnknownNameError` with a suggestion.
 
     For known names, the lookup is as fast as in a dict.
+
+    Attributes
+    ----------
+    lowest_free : dict of str to int
+        For bases of names: all names with lower numbers are taken. Only a mapping that
+        is made of another one keeps it, because rows are added to such a mapping, and
+        removed from a new one.
     """
 
-    __slots__ = ()
+    __slots__ = ("lowest_free",)
+
+    def __init__(
+        self, rows: Mapping[str, int] | Iterable[tuple[str, int]] = ()
+    ) -> None:
+        super().__init__(rows)
+        self.lowest_free: dict[str, int] = (
+            dict(rows.lowest_free) if isinstance(rows, Rows) else {}
+        )
 
     def __missing__(self, name: str) -> int:
         raise unknown(name, self)

@@ -124,9 +124,18 @@ def add_robots(
     robot_servers.populate(world)
     # Find all models first, so that a wrong name leaves no half of the robots behind.
     specs = [robot_servers.find_model(c.model) for c in choices]
-    sim = robot_servers.hub.sim
-    for i, (choice, spec) in enumerate(zip(choices, specs, strict=True)):
-        robot_servers.add(choice.model, choice.name, _start_pose(sim, spec, o.start, i))
+    sim, first = robot_servers.hub.sim, 0
+    # Robots of one model that follow each other share one search for places.
+    for _, group in itertools.groupby(
+        zip(choices, specs, strict=True), lambda chosen: chosen[0].model
+    ):
+        chosen = list(group)
+        spec = chosen[0][1]
+        names = _names(sim, spec.name, [choice.name for choice, _ in chosen])
+        poses = _start_poses(sim, spec, o.start, first, len(chosen))
+        robot_servers.add_robots(spec, poses, names)
+        first += len(chosen)
+
     made = itertools.count()
 
     def places(spec: RobotSpec, count: int) -> list[Pose]:
@@ -135,35 +144,67 @@ def add_robots(
         last = o.start[-1]
         if isinstance(last, Pose):
             return sim.core.places.near(spec, last, count)
-        return [
-            _start_pose(sim, spec, (last,), next(made)) or Pose() for _ in range(count)
-        ]
+        index = next(itertools.islice(made, count - 1, None)) - count + 1
+        return _start_poses(sim, spec, (last,), index, count)
 
     for model in o.factories:
         robot_servers.add_factory(model, places)
 
 
-def _start_pose(
-    sim: Simulation, spec: RobotSpec, starts: Sequence[Pose | str], index: int
-) -> Pose | None:
-    """Return the start pose of robot `index`.
+def _names(sim: Simulation, base: str, chosen: Sequence[str | None]) -> list[str]:
+    """Return names of robots of one model: the chosen ones, or free ones."""
+    given = {name for name in chosen if name is not None}
+    free = (n for n in sim.core.unique_names(base, len(chosen)) if n not in given)
+    return [next(free) if name is None else name for name in chosen]
 
-    It is the start with this number; robots beyond the last start stand next to it.
-    None: the map decides.
+
+def _start_poses(
+    sim: Simulation, spec: RobotSpec, starts: Sequence[Pose | str], first: int, n: int
+) -> list[Pose]:
+    """Return the start poses of `n` robots of a model, from number `first`.
+
+    Each robot has the start with its number; robots beyond the last start stand next to
+    it. Without starts the map decides.
     """
     if not starts:
-        return None
-    start = starts[min(index, len(starts) - 1)]
+        return sim.core.places.next(spec, n)
+    poses: list[Pose] = []
+    for index in range(first, min(first + n, len(starts))):
+        poses += _places_at(sim, spec, starts[index], index, 1, poses, exact=True)
+    left, last = n - len(poses), starts[-1]
+    return poses + _places_at(sim, spec, last, first + len(poses), left, poses)
+
+
+def _places_at(
+    sim: Simulation,
+    spec: RobotSpec,
+    start: Pose | str,
+    first: int,
+    n: int,
+    given: Sequence[Pose],
+    *,
+    exact: bool = False,
+) -> list[Pose]:
+    """Return `n` poses at one start, for the robots from number `first`.
+
+    `given` are places of robots of the model that are not in the world yet. `exact`
+    uses a pose as it is; otherwise robots stand next to it.
+    """
     if isinstance(start, Pose):
-        return start if index < len(starts) else sim.core.places.one_near(spec, start)
+        return (
+            [start] * n if exact else sim.core.places.near(spec, start, n, given=given)
+        )
     if start == "outside":
         bounds = sim.scene.bounds
         # `check_world` has rejected this start without a map.
         assert bounds is not None
         # Each further robot starts 1 m further away, so that they do not overlap.
-        return Pose(bounds[0] - 2.0, bounds[1] - 2.0 - index, 0.0)
+        return [
+            Pose(bounds[0] - 2.0, bounds[1] - 2.0 - index, 0.0)
+            for index in range(first, first + n)
+        ]
 
-    return sim.core.places.random(spec, index)
+    return sim.core.places.random_many(spec, first, n, given=given)
 
 
 async def open_interfaces(

@@ -211,7 +211,9 @@ class AddRobots(Operation[Future[AddedRobots]]):
         check_robot_count(control, self.number)
         spec = grounds.equip(library_model(self.model))
         # One search for all batches, which does not start at the center again for each.
-        places = FreePlaces(sim.core.engine, spec, self.pose or sim.core.places.home)
+        places = FreePlaces(
+            sim.core.engine, spec, self.pose or sim.core.places.home, self.number
+        )
 
         def add(some: int) -> list[Robot]:
             # Other clients may have added robots between two batches.

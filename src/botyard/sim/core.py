@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -466,13 +466,16 @@ class Core:
     def unique_names(self, base: str, count: int) -> list[str]:
         """Return `count` free names made of `base` and numbers."""
         names: list[str] = []
-        n = 1
+        rows = cast(arguments.Rows, self.engine.rows)
+        n = rows.lowest_free.get(base, 1)
         while len(names) < count:
             end = "" if n == 1 else f"_{n:03d}"
             # The number must fit into the limit of names.
             name = base[: MAX_NAME - len(end)] + end
             # Names are unique among all bodies, not only among robots.
-            if name not in self.engine.rows:
+            if name not in rows:
+                if not names:
+                    rows.lowest_free[base] = n
                 names.append(name)
             n += 1
 

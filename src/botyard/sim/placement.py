@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,8 +23,54 @@ from botyard.sim.freespace import Around
 
 ROBOT_SPACING = 1.0
 """Spacing of robots without a start pose, m (decisions, "Start")."""
+Parts = Sequence[Outline]
+"""Polygons of a body in its frame, m."""
+MIN_PLACES: Final = 22_700
+"""Fewest places of a search: all within 85 m of its centre."""
 MIN_REACH = 8.0
 """Initial half edge of the searched square of floor, m; farther places double it."""
+
+
+class Occupied:
+    """Outlines that stand at known places, found by the cell of their centre.
+
+    Parameters
+    ----------
+    radius : float
+        Radius of the largest bounding circle of all outlines, m.
+    """
+
+    def __init__(self, radius: float) -> None:
+        # Two outlines overlap only if their centres lie in neighbouring cells of this
+        # size, so that a lookup needs nine cells.
+        self._cell = 2.0 * radius + ROBOT_SPACING
+        self._cells: dict[tuple[int, int], list[tuple[Pose, float, Parts]]] = {}
+
+    def add(self, pose: Pose, radius: float, parts: Parts) -> None:
+        """Add an outline of parts, m, with a bounding circle of a radius, m."""
+        self._cells.setdefault(self._key(pose), []).append((pose, radius, parts))
+
+    def is_clear(self, pose: Pose, radius: float, parts: Parts) -> bool:
+        """Return whether an outline overlaps none that was added."""
+        i, j = self._key(pose)
+        outline: list[Outline] | None = None
+        for key in itertools.product((i - 1, i, i + 1), (j - 1, j, j + 1)):
+            for where, other, others in self._cells.get(key, ()):
+                # The circles are a cheap test before the outlines.
+                if distance(pose, where) > radius + other:
+                    continue
+                outline = outline or [placed(part, pose) for part in parts]
+                if any(
+                    overlaps(placed(part, where), mine)
+                    for part in others
+                    for mine in outline
+                ):
+                    return False
+
+        return True
+
+    def _key(self, pose: Pose) -> tuple[int, int]:
+        return math.floor(pose.x / self._cell), math.floor(pose.y / self._cell)
 
 
 class _Grid:
@@ -52,13 +99,15 @@ class _Grid:
         self._reached: list[Pose] = []
         self._divided: list[Pose] = []
 
-    def __iter__(self) -> Iterator[Pose]:
+    def places(self, limit: int) -> Iterator[Pose]:
+        """Yield the nearest `limit` places, those within the robot's reach first."""
         k = 0
         while True:
             if k < len(self._reached):
                 yield self._reached[k]
                 k += 1
-            elif (place := next(self._spiral, None)) is not None:
+            elif len(self._reached) + len(self._divided) < limit:
+                place = next(self._spiral)
                 (self._reached if self._is_reached(place) else self._divided).append(
                     place
                 )
@@ -116,7 +165,8 @@ def _grid_around(engine: Engine, near: Pose, radius: float) -> _Grid:
 class FreePlaces:
     """Generator of free places for robots of a model, nearest first, each only once.
 
-    Places that walls separate from `near` come last.
+    The places are the same as in a search for each robot, with the earlier robots in
+    the world. Places that walls separate from `near` come last.
 
     Parameters
     ----------
@@ -124,38 +174,45 @@ class FreePlaces:
         Engine of the world.
     spec, near
         See `Places.near`.
+    count : int
+        Number of places that will be taken.
+    given : sequence of Pose
+        Places that more robots of the model get.
     """
 
-    def __init__(self, engine: Engine, spec: RobotSpec, near: Pose) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        spec: RobotSpec,
+        near: Pose,
+        count: int,
+        given: Sequence[Pose] = (),
+    ) -> None:
         self._engine = engine
         self._near = near
         self._body = on_trial(spec)
-        self._apart = 2.0 * max(
-            hypot(x, y) for part in self._body.parts for x, y in part
+        self._radius = bounding_radius(self._body)
+        self._occupied = Occupied(self._radius)
+        for place in given:
+            self._occupied.add(place, self._radius, self._body.parts)
+        # Four times the area that all bodies would cover leaves room between walls.
+        area = max(1.0, 2.0 * self._radius) ** 2
+        limit = MIN_PLACES + int(4.0 * area * (len(engine.specs) + count))
+        self._places = _grid_around(engine, near, _inner_radius(self._body)).places(
+            limit
         )
-        self._places = iter(_grid_around(engine, near, _inner_radius(self._body)))
-        self._given: list[Pose] = []
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the spacing of the grid keeps robots of this model apart.
-
-        Bounding circles keep larger robots apart.
-        """
-        return self._apart <= ROBOT_SPACING
 
     def take(self, count: int) -> list[Pose]:
         """Return the next `count` places that are free now, padded with `near`."""
         is_free = self._engine.trial(self._body)
         found: list[Pose] = []
         while len(found) < count and (place := next(self._places, None)) is not None:
-            # Grid places are a metre apart, which is too near for large robots.
-            crowded = not self.is_exact and any(
-                distance(place, p) < self._apart for p in self._given
-            )
-            if not crowded and is_free(place):
+            # Robots that got an earlier place may not be in the world yet.
+            if self._occupied.is_clear(
+                place, self._radius, self._body.parts
+            ) and is_free(place):
                 found.append(place)
-                self._given.append(place)
+                self._occupied.add(place, self._radius, self._body.parts)
 
         return found + [self._near] * (count - len(found))
 
@@ -186,37 +243,15 @@ def places_back(
     solid = engine.state.mask != 0
     is_staying = solid.copy()
     is_staying[[engine.rows[name] for name in going]] = False
-    radius, largest = engine.bodies.radius, float(engine.bodies.radius.max(initial=0.0))
-    # Two bodies overlap only if their centres lie in neighbouring cells of this size,
-    # so that a lookup needs nine cells.
-    cell = 2.0 * largest + ROBOT_SPACING
-    taken: dict[tuple[int, int], list[tuple[int, Pose]]] = {}
-
-    def near(pose: Pose) -> Iterator[tuple[int, Pose]]:
-        i, j = math.floor(pose.x / cell), math.floor(pose.y / cell)
-        for key in itertools.product((i - 1, i, i + 1), (j - 1, j, j + 1)):
-            yield from taken.get(key, ())
+    radius = engine.bodies.radius
+    occupied = Occupied(float(radius.max(initial=0.0)))
 
     def take(row: int, pose: Pose) -> None:
         if solid[row]:
-            taken.setdefault(
-                (math.floor(pose.x / cell), math.floor(pose.y / cell)), []
-            ).append((row, pose))
-
-    def outline(row: int, pose: Pose) -> list[Outline]:
-        return [placed(part, pose) for part in engine.outline(row)]
+            occupied.add(pose, radius[row], engine.outline(row))
 
     def is_clear(row: int, pose: Pose) -> bool:
-        for other, where in near(pose):
-            # The circles are a cheap test before the outlines.
-            if distance(pose, where) <= radius[row] + radius[other] and any(
-                overlaps(a, b)
-                for a in outline(row, pose)
-                for b in outline(other, where)
-            ):
-                return False
-
-        return True
+        return occupied.is_clear(pose, radius[row], engine.outline(row))
 
     # Bodies that stay come first, then boxes, because their places are fixed.
     for row in np.flatnonzero(is_staying).tolist():
@@ -236,7 +271,8 @@ def places_back(
             inner = _inner_radius(spec)
             # Robots that share a start continue the same search.
             if (start, inner) not in grids:
-                grids[start, inner] = iter(_grid_around(engine, start, inner))
+                limit = MIN_PLACES + 4 * len(engine.specs)
+                grids[start, inner] = _grid_around(engine, start, inner).places(limit)
             found[name] = next(
                 (p for p in grids[start, inner] if is_clear(row, p) and is_free(p)),
                 start,
@@ -245,6 +281,11 @@ def places_back(
         take(row, found[name])
 
     return found
+
+
+def bounding_radius(body: BodySpec) -> float:
+    """Return the radius of the circle around the origin that holds a body, m."""
+    return max(hypot(x, y) for part in body.parts for x, y in part)
 
 
 def _inner_radius(body: BodySpec) -> float:
@@ -264,20 +305,30 @@ def on_trial(spec: RobotSpec) -> BodySpec:
 
 
 @cache
-def _offsets(rings: int) -> tuple[tuple[int, int], ...]:
-    """Return offsets of a square grid, nearest first.
+def _ring(k: int) -> tuple[tuple[int, int], ...]:
+    """Return offsets of a square grid from k to less than k + 1 away, nearest first.
 
     Ties go to lower y, because the original program lines robots up at 1 m steps
     towards negative y.
     """
-    offsets = [
-        (i, j) for i in range(-rings, rings + 1) for j in range(-rings, rings + 1)
-    ]
+    inner, outer = k * k, (k + 1) * (k + 1)
+    offsets = [(i, j) for i in range(-k, k + 1) for j in _columns(i * i, inner, outer)]
     offsets.sort(key=lambda o: (o[0] * o[0] + o[1] * o[1], o[1] > 0, abs(o[0]), o[0]))
     return tuple(offsets)
 
 
-def _spiral(home: Pose, spacing: float, rings: int = 60) -> Iterator[Pose]:
+def _columns(square: int, inner: int, outer: int) -> Iterator[int]:
+    """Yield each j with inner <= square + j² < outer."""
+    low = math.isqrt(max(0, inner - square - 1)) + 1 if inner > square else 0
+    high = math.isqrt(outer - square - 1)
+    for j in range(low, high + 1):
+        yield j
+        if j:
+            yield -j
+
+
+def _spiral(home: Pose, spacing: float) -> Iterator[Pose]:
     """Yield places of a square grid around `home`, nearest first, with its heading."""
-    for i, j in _offsets(rings):
-        yield Pose(home.x + i * spacing, home.y + j * spacing, home.th)
+    for k in itertools.count():
+        for i, j in _ring(k):
+            yield Pose(home.x + i * spacing, home.y + j * spacing, home.th)

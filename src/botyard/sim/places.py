@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -14,7 +14,12 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.sim.core import Core, Member
 from botyard.sim.freespace import AROUND_M
-from botyard.sim.placement import FreePlaces, on_trial
+from botyard.sim.placement import (
+    FreePlaces,
+    Occupied,
+    bounding_radius,
+    on_trial,
+)
 
 MAX_TRIES = 10_000
 """Number of random poses after which the search for a free one ends."""
@@ -41,15 +46,18 @@ class Places:
         # The first robot gets the home even if something is there, because the map
         # demands it.
         first = [start] if start is not None and not self._core.robots and count else []
-        return first + self.near(spec, self.home, count - len(first))
+        return first + self.near(spec, self.home, count - len(first), given=first)
 
-    def near(self, spec: RobotSpec, near: Pose, count: int) -> list[Pose]:
+    def near(
+        self, spec: RobotSpec, near: Pose, count: int, *, given: Sequence[Pose] = ()
+    ) -> list[Pose]:
         """Return the `count` places nearest to `near` for robots of a model.
 
         Places are on a 1 m grid around `near`. Robots there touch neither anything else
-        nor each other. `near` itself fills missing places.
+        nor each other, nor robots of the model at the poses `given`. `near` itself
+        fills missing places.
         """
-        return FreePlaces(self._core.engine, spec, near).take(count)
+        return FreePlaces(self._core.engine, spec, near, count, given).take(count)
 
     def one_near(self, spec: RobotSpec, near: Pose) -> Pose:
         """Return the nearest place, on a 1 m grid around `near`, without contact.
@@ -71,11 +79,23 @@ class Places:
     def random(self, spec: RobotSpec, index: int = 0) -> Pose:
         """Draw a place within the bounds of the map at which a robot touches nothing.
 
-        A world without a map has bounds of 20 m × 20 m. If the bounds are narrower than
-        the robot, for example around a single straight wall, 5 m are added around them.
+        See `random_many`.
+        """
+        return self.random_many(spec, index, 1)[0]
 
-        Draws depend on the seed of the simulation and on `index`. Different robots get
-        different places, and a run can be repeated.
+    def random_many(
+        self, spec: RobotSpec, first: int, count: int, *, given: Sequence[Pose] = ()
+    ) -> list[Pose]:
+        """Draw places within the bounds of the map at which robots touch nothing.
+
+        The robots do not touch each other either, nor robots of the model at the poses
+        `given`. A world without a map has bounds of 20 m × 20 m. If the bounds are
+        narrower than the robot, for example around a single straight wall, 5 m are
+        added around them.
+
+        Draws depend on the seed of the simulation and on the number of the place, from
+        `first` to `first + count - 1`. Different robots get different places, and a run
+        can be repeated.
 
         Raises
         ------
@@ -86,19 +106,31 @@ class Places:
         x0, y0, x1, y1 = bounds_of(core.scene) or (-10.0, -10.0, 10.0, 10.0)
         if min(x1 - x0, y1 - y0) <= 2.0 * spec.radius:
             x0, y0, x1, y1 = x0 - AROUND_M, y0 - AROUND_M, x1 + AROUND_M, y1 + AROUND_M
-        # A text as seed is hashed with SHA-512: the same on every machine.
-        draw = random.Random(f"{core.seed} start {index}")
-        is_free = core.engine.trial(on_trial(spec))
-        for _ in range(MAX_TRIES):
-            pose = Pose(
-                draw.uniform(x0, x1),
-                draw.uniform(y0, y1),
-                draw.uniform(-math.pi, math.pi),
-            )
-            if is_free(pose):
-                return pose
+        body = on_trial(spec)
+        radius = bounding_radius(body)
+        occupied, is_free = Occupied(radius), core.engine.trial(body)
+        for pose in given:
+            occupied.add(pose, radius, body.parts)
 
-        raise WorldError("no free place for a robot was found in this map")
+        found: list[Pose] = []
+        for number in range(first, first + count):
+            # A text as seed is hashed with SHA-512: the same on every machine.
+            draw = random.Random(f"{core.seed} start {number}")
+            for _ in range(MAX_TRIES):
+                pose = Pose(
+                    draw.uniform(x0, x1),
+                    draw.uniform(y0, y1),
+                    draw.uniform(-math.pi, math.pi),
+                )
+                if occupied.is_clear(pose, radius, body.parts) and is_free(pose):
+                    break
+            else:
+                raise WorldError("no free place for a robot was found in this map")
+
+            found.append(pose)
+            occupied.add(pose, radius, body.parts)
+
+        return found
 
 
 @lru_cache(maxsize=2)

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Final
 
 from botyard.geometry import Pose
+from botyard.model.robot import RobotSpec
 from botyard.model.world import THING, PlacedRobot, Settings, World
 from botyard.names import body_name
-from botyard.sim.placement import FreePlaces
 from botyard.sim.population import Population
 from botyard.sim.programs import employ
 from botyard.sim.robot import R
-
-MAX_PLACED_ONE_BY_ONE: Final = 50
-"""Number of large robots above which their places are searched together.
-
-That is faster, and leaves a little more room between them.
-"""
 
 
 def populate(sim: Population[R], world: World) -> list[R]:
@@ -44,7 +37,11 @@ def populate(sim: Population[R], world: World) -> list[R]:
         if poses and group[0].name:
             robots += sim.add_robots(group[0].spec, poses, [p.name for p in group])
         elif not poses and len(group) > 1:
-            robots += _add_at_home(sim, group)
+            robots += add_at_home(
+                sim,
+                [p.spec for p in group],
+                [p.name for p in group if p.name],
+            )
         else:
             robots += [
                 sim.add_robot(p.spec, p.name or None, pose=p.pose) for p in group
@@ -65,21 +62,25 @@ def populate(sim: Population[R], world: World) -> list[R]:
     return robots
 
 
-def _add_at_home(sim: Population[R], group: Sequence[PlacedRobot]) -> list[R]:
-    """Add robots of one model at free places around the map's home.
+def add_at_home(
+    sim: Population[R], specs: Sequence[RobotSpec], names: Sequence[str] = ()
+) -> list[R]:
+    """Add robots at free places around the home of the map, in order.
 
-    The result is the same as with `add_robot` one by one, but it is faster.
+    The places are the same as with `add_robot` one by one. Robots of one model that
+    follow each other share one search, so that many robots cost little more than one.
     """
-    spec, names = group[0].spec, [p.name for p in group if p.name] or None
-    # The first robot gets the home itself, even if something is there.
-    first = sim.add_robot(spec, names and names[0])
-    places = FreePlaces(sim.core.engine, spec, sim.core.places.home)
-    if not places.is_exact and len(group) <= MAX_PLACED_ONE_BY_ONE:
-        return [first, *(sim.add_robot(p.spec, p.name or None) for p in group[1:])]
-    return [
-        first,
-        *sim.add_robots(spec, places.take(len(group) - 1), names and names[1:]),
-    ]
+    robots: list[R] = []
+    for _, group in groupby(range(len(specs)), lambda k: id(specs[k])):
+        rows = list(group)
+        spec = specs[rows[0]]
+        robots += sim.add_robots(
+            spec,
+            sim.core.places.next(spec, len(rows)),
+            [names[k] for k in rows] if names else None,
+        )
+
+    return robots
 
 
 def world_of(sim: Population[R]) -> World:

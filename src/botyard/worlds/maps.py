@@ -21,6 +21,7 @@ from botyard.model.scene import Scene
 from botyard.native.kinds import Pack
 from botyard.sim.freespace import spaces_of
 from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import add_at_home
 from botyard.worlds.robot_sets import RobotSet, silent
 
 Scenes = Scene | str | Path | Sequence[Scene | str | Path] | Callable[[int], Scene]
@@ -54,7 +55,7 @@ class Map:
             sim = Simulation(self.scene, warn=silent) if sim is None else sim
             starts = [
                 *(box.pose for box in self.scene.boxes),
-                *(sim.add_robot(spec).start for spec in robot_set.robots),
+                *(robot.start for robot in add_at_home(sim, robot_set.robots)),
             ]
             found = self._starts[robot_set] = np.array(starts, np.float64).reshape(
                 -1, 3

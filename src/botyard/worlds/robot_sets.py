@@ -37,6 +37,7 @@ from botyard.model.scene import Scene
 from botyard.model.sensors import MAX_LATENCY_S
 from botyard.sim.parameters import sensors_of
 from botyard.sim.simulation import Simulation
+from botyard.sim.worldfiles import add_at_home
 from botyard.worlds.arguments import array_of
 
 Model = str | Path | RobotSpec
@@ -156,9 +157,8 @@ class RobotSets(Sequence[RobotSet]):
         for models in self.models.tolist():
             of_robots = tuple(slot[k] for slot, k in zip(slots, models, strict=True))
             sim = Simulation(Scene(boxes=tuple(boxes)), warn=silent, **settings)
-            for k, spec in enumerate(of_robots):
-                # Names come from the first set, so that other models keep them.
-                sim.add_robot(spec, self.names[k] if self.names else None)
+            # Names come from the first set, so that other models keep them.
+            add_at_home(sim, of_robots, self.names)
             # A simulation is the simplest way to find the tables of a robot's devices.
             _check_devices(sim)
             self.names, self.box_names = tuple(sim.robots), sim.core.box_names
