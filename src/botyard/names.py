@@ -30,6 +30,17 @@ def is_name(name: object) -> bool:
     )
 
 
+def is_host(text: str) -> bool:
+    """Return whether the operating system can look up a host name or an address.
+
+    Functions of sockets raise UnicodeError for labels that are empty or too long.
+    """
+    try:
+        return bool(text.encode("idna")) and text.isprintable()
+    except UnicodeError:
+        return False
+
+
 def check_name(
     name: object, what: str = "robot", error: type[BotyardError] = WorldError
 ) -> str:

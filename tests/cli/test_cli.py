@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from botyard.app import assembly
 from botyard.cli import keyboard, main, models, run
-from botyard.cli.drive import Pilot, parse_address
+from botyard.cli.drive import Pilot
 from botyard.cli.joystick import KeyJoystick
-from botyard.cli.options import RobotChoice, RobotParam, StartParam
+from botyard.cli.options import RobotChoice, RobotParam, StartParam, parse_address
 from botyard.clients.pioneer import PioneerClient
 from botyard.engine.build import robot_body
 from botyard.errors import CommandLineError
@@ -652,12 +652,52 @@ def test_keys() -> None:
         ("robot", ("robot", 8101)),
         ("robot:9", ("robot", 9)),
         (":8103", ("127.0.0.1", 8103)),
+        ("robot:", ("robot", 8101)),
+        ("[::1]:9", ("::1", 9)),
+        ("[::1]", ("::1", 8101)),
     ],
 )
 def test_addresses(text: str, address: tuple[str, int]) -> None:
-    assert parse_address(text) == address
+    assert parse_address(text, port=8101) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "robot:99999",
+        "robot:0",
+        "0",
+        "a..b:9",
+        "x" * 300,
+        "::1",
+        "::1:9",
+        "a:b",
+        "a\nb",
+        "a:" + "9" * 5000,
+    ],
+)
+def test_addresses_that_cannot_be(text: str) -> None:
     with pytest.raises(CommandLineError, match="65535"):
-        parse_address("robot:99999")
+        parse_address(text, port=8101)
+    with pytest.raises(CommandLineError):
+        parse_address("robot", port=None)
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("run", "office", "--bind-to-address", "a..b"), "a host name or an address"),
+        (("traffic", "vda5050", "--broker", "a..b:1883"), "--broker: expected HOST"),
+        (("traffic", "vda5050", "--broker", "localhost:0"), "--broker: expected HOST"),
+        (("traffic", "vda5050", "--manufacturer", "x/#"), "--manufacturer: expected"),
+    ],
+)
+def test_hosts_and_topics_that_cannot_be_are_errors_not_crashes(
+    args: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call(*args, capsys=capsys)
+    assert code != 0 and told in err
+    assert "internal error" not in err and "Traceback" not in err
 
 
 def test_import_and_help_load_no_compiler() -> None:

@@ -18,6 +18,7 @@ from botyard.api import arguments
 from botyard.errors import ArgumentError, CommandLineError
 from botyard.formats.budget import OPTION, Budget
 from botyard.geometry import Pose
+from botyard.names import is_host, shown
 from botyard.units import from_deg, from_mm
 
 
@@ -152,6 +153,23 @@ class Text(Kind):
         if isinstance(value, (str, int, float)):
             return str(value)
         return super().read(value)  # type: ignore[no-any-return]
+
+
+class Host(Text):
+    """A host name or an address; an empty one means all addresses."""
+
+    def of(self, value: object, what: str) -> str:
+        """Return the text if it can be a host name."""
+        text = super().of(value, what)
+        if text and not is_host(text):
+            raise ArgumentError(
+                f"{what}: expected a host name or an address, found {shown(text, 100)}"
+            )
+        return text
+
+    def read(self, value: object) -> str:
+        """Return the text if it can be a host name."""
+        return _without_name(self.of, super().read(value))  # type: ignore[no-any-return]
 
 
 class Whole(Kind):

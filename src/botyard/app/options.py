@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botyard.api.arguments import MAX_SEED, MIN_SEED
 from botyard.app.kinds import (
     Flag,
+    Host,
     Kind,
     LimitText,
     OneOf,
@@ -590,6 +591,7 @@ class RunOptions:
         PIONEER,
         "--bind-to-address",
         "-bind-to-address",
+        kind=Host(),
         default="127.0.0.1",
         world=False,
         serve=True,

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from botyard.cli.keyboard import Keyboard
+from botyard.cli.options import parse_address
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import CommandLineError
 from botyard.names import shown
@@ -111,29 +112,6 @@ def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
     )
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """Parse ``HOST:PORT``, ``HOST``, ``:PORT`` or a port number.
-
-    Default 127.0.0.1:8101.
-
-    Raises
-    ------
-    CommandLineError
-        The port is not a number from 1 to 65535.
-    """
-    if text.isdigit():
-        host, port = "", text
-    else:
-        host, _, port = text.partition(":")
-
-    if port and not (port.isdigit() and 1 <= int(port) <= 65535):
-        raise CommandLineError(
-            f'expected HOST:PORT with a port from 1 to 65535, found "{text}"'
-        )
-
-    return host or "127.0.0.1", int(port or 8101)
-
-
 @click.command("drive")
 @click.argument("address", default="127.0.0.1:8101", metavar="[HOST:PORT]")
 @click.option("--laser/--no-laser", default=True, help="Request laser scans.")
@@ -144,7 +122,7 @@ def command(address: str, laser: bool) -> None:
     """
     if not sys.stdin.isatty():
         raise CommandLineError("drive: expected a terminal on standard input")
-    host, port = parse_address(address)
+    host, port = parse_address(address, port=8101)
     console = Console()
     with contextlib.ExitStack() as stack:
         with telling(f"waiting for the robot at {shown(address, 200)}"):

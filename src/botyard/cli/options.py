@@ -7,11 +7,70 @@ from typing import Final
 import click
 
 from botyard.api.arguments import MAX_SEED, MIN_SEED
-from botyard.app.kinds import OptionText, RobotChoice, parse_robot, parse_start
+from botyard.app.kinds import Host, OptionText, RobotChoice, parse_robot, parse_start
 from botyard.app.options import MAX_READ_HELP
 from botyard.errors import CommandLineError
 from botyard.formats.budget import OPTION, Budget
 from botyard.geometry import Pose
+from botyard.names import is_host, shown
+
+
+def parse_address(
+    text: str, *, host: str = "127.0.0.1", port: int | None
+) -> tuple[str, int]:
+    """Parse ``HOST:PORT``, ``[IPV6]:PORT``, ``HOST``, ``:PORT`` or a port number.
+
+    Parameters
+    ----------
+    text : str
+        The address.
+    host : str
+        Host if the text has none.
+    port : int or None
+        Port if the text has none; None if it must have one.
+
+    Raises
+    ------
+    CommandLineError
+        The host cannot be looked up, or the port is not a number from 1 to 65535.
+    """
+    alone = f":{text}" if text.isdecimal() else text
+    name, colon, digits = alone.rpartition(":")
+    if not colon or digits.endswith("]"):
+        name, digits = alone, ""
+    if name.startswith("[") and name.endswith("]"):
+        name = name[1:-1]
+    elif ":" in name:
+        # An IPv6 address needs brackets.
+        digits = "-"
+
+    if digits:
+        number = int(digits) if digits.isdecimal() and len(digits) <= 5 else 0
+    else:
+        number = port or 0
+    name = name or host
+    if not is_host(name) or not 1 <= number <= 65535:
+        raise CommandLineError(
+            "expected HOST:PORT with a port from 1 to 65535, "
+            f'found "{shown(text, 100)}"'
+        )
+
+    return name, number
+
+
+class HostParam(click.ParamType[str]):
+    """A host name or an address."""
+
+    name = "ADDRESS"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Check that it can be looked up."""
+        try:
+            return Host().read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class LimitParam(click.ParamType[str]):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import click
 
+from botyard.cli.options import parse_address
 from botyard.clients.trace import Passed, play, stage_before, trace_of
 from botyard.errors import CommandLineError
 from botyard.interfaces.pioneer.tracefile import Lost, read_trace
@@ -91,9 +92,10 @@ def _print(at: float, who: str, from_client: bool, what: str, packet: Packet) ->
 
 def _play(passed: list[Passed], address: str, speed: float) -> None:
     """Replay the one session that is selected."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise CommandLineError(f"--play: expected HOST:PORT, found {shown(address)}")
+    try:
+        host, port = parse_address(address, port=None)
+    except CommandLineError as error:
+        raise CommandLineError(f"--play: {error}") from None
     sessions = sorted({one.session for one in passed})
     if len(sessions) != 1:
         listed = ", ".join(
@@ -110,7 +112,7 @@ def _play(passed: list[Passed], address: str, speed: float) -> None:
     def told(is_ours: bool, packet: Packet, at: float) -> None:
         _print(at, shown(address), is_ours, reader.name(packet, is_ours), packet)
 
-    player = play(trace, host.strip("[]"), int(port), speed=speed, told=told)
+    player = play(trace, host, port, speed=speed, told=told)
     here = _last_pose(player.answers)
     parser = Parser()
     there = _last_pose(

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from botyard.app.kinds import (
     Flag,
+    Host,
     Kind,
     LimitText,
     OneOf,
@@ -23,7 +24,13 @@ from botyard.app.kinds import (
     Whole,
 )
 from botyard.app.options import OPTIONS, SECTIONS, Option, RobotChoice, RunOptions
-from botyard.cli.options import LimitParam, NamedValueParam, RobotParam, StartParam
+from botyard.cli.options import (
+    HostParam,
+    LimitParam,
+    NamedValueParam,
+    RobotParam,
+    StartParam,
+)
 from botyard.geometry import Pose
 from botyard.names import shown
 from botyard.units import deg, mm
@@ -129,6 +136,7 @@ def _type(kind: Kind) -> click.ParamType[Any]:
         RobotText: RobotParam(),
         StartText: StartParam(),
         LimitText: LimitParam(),
+        Host: HostParam(),
         OptionText: NamedValueParam(),
     }
     return own.get(type(kind), click.STRING)

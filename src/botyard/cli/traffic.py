@@ -19,9 +19,9 @@ import click
 from botyard.app.checks import check_can_be_written
 from botyard.app.needs import Needs, require
 from botyard.cli.listing import FORCE, print_table
-from botyard.cli.options import SEED, max_read_option
+from botyard.cli.options import SEED, max_read_option, parse_address
 from botyard.errors import CommandLineError, FormatError, WorldError
-from botyard.names import escaped
+from botyard.names import escaped, is_name, shown
 from botyard.processes.safefile import MARK, Beginnings, write_text
 from botyard.processes.slow_notice import telling
 
@@ -635,15 +635,18 @@ def vda5050(
     check_can_be_written("--result", result, force=force)
     from botyard.cli.trafficlive import run_over_mqtt
 
-    host, _, port = broker.partition(":")
-    if port and not port.isdigit():
+    try:
+        host, port = parse_address(broker, host="localhost", port=1883)
+    except CommandLineError as error:
+        raise CommandLineError(f"--broker: {error}") from None
+    # These characters separate levels of topics, or are wildcards.
+    if not is_name(manufacturer) or set(manufacturer) & set("/+#"):
         raise CommandLineError(
-            f'--broker: expected HOST or HOST:PORT, found "{broker}"'
+            "--manufacturer: expected a name of 1 to 64 characters without /, + and #, "
+            f'found "{shown(manufacturer, 100)}"'
         )
 
-    out = run_over_mqtt(
-        host, int(port or 1883), agvs, manufacturer, radius, velocity, speed
-    )
+    out = run_over_mqtt(host, port, agvs, manufacturer, radius, velocity, speed)
     if out is None:
         return 0
     _print_outcome(out)
