@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 
 import botyard
-from botyard.app.assembly import _start_poses
+from botyard.app.assembly import _start_poses, about
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.sim.placement import FreePlaces
@@ -135,3 +136,11 @@ def test_worlds_start_like_a_simulation() -> None:
         sim.add_robot(model)
     for pose, start in itertools.zip_longest(worlds.pose[0], poses(sim)):
         assert pose.tolist() == pytest.approx(list(start))
+
+
+def test_the_first_line_of_the_log_names_twenty_robots() -> None:
+    sim = botyard.Simulation()
+    add_at_home(sim, [find_robot("p3dx")] * 25)
+    line = about(SimpleNamespace(hub=SimpleNamespace(sim=sim)))
+    assert "p3dx_020 (p3dx) and 5 more, seed" in line
+    assert "p3dx_021" not in line

@@ -32,6 +32,8 @@ from botyard.servers.pioneer.tcp import RobotPortServer
 from botyard.sim.simulation import Simulation
 from botyard.version import __version__
 
+MAX_NAMED = 20
+"""Highest number of robots that the first line of the log names."""
 DEFAULT_CAPACITY = 252.0
 """Battery capacity with --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
 
@@ -301,11 +303,14 @@ def _record(parts: Parts, o: RunOptions) -> None:
 def about(robot_servers: RobotServers) -> str:
     """Return a description of the run for the log (LOG-007)."""
     sim = robot_servers.hub.sim
-    robots = ", ".join(
+    named = [
         f"{name} ({robot.spec.name})"
         for name, robot in sim.robots.items()
         if robot.spec.drive
-    )
+    ]
+    robots = ", ".join(named[:MAX_NAMED])
+    if len(named) > MAX_NAMED:
+        robots += f" and {len(named) - MAX_NAMED} more"
     system = (
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     )
