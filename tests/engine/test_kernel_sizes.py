@@ -19,6 +19,9 @@ FILES += [
     ROOT / "engine" / name
     for name in (
         "batch.py",
+        "batchchecks.py",
+        "batchlayout.py",
+        "batchrays.py",
         "episode_starts.py",
         "step.py",
         "layout.py",
@@ -78,3 +81,49 @@ def test_large_ones_are_found() -> None:
     assert too_large("def f(a): return a and " + " or ".join("a" * 21)) == [
         "f: 1 statements, 1 arguments, complexity 22"
     ]
+
+
+ENUMERATED = {"control", "drive", "err_mode", "mode_x", "mode_a", "fault", "contact"}
+"""Columns whose numbers are members of enumerations, and variables with such numbers."""
+
+
+def bare_numbers(source: str) -> list[str]:
+    """Comparisons and assignments of enumerated columns with plain numbers."""
+
+    def is_enumerated(node: ast.expr) -> bool:
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        name = node.attr if isinstance(node, ast.Attribute) else ""
+        return (node.id if isinstance(node, ast.Name) else name) in ENUMERATED
+
+    def is_number(node: ast.expr) -> bool:
+        return isinstance(node, ast.Constant) and type(node.value) is int
+
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+        elif isinstance(node, ast.Assign):
+            sides = [*node.targets, node.value]
+        else:
+            continue
+        if any(map(is_enumerated, sides)) and any(map(is_number, sides)):
+            found.append(ast.unparse(node))
+
+    return found
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if p.stem != "masses"], ids=lambda p: p.stem
+)
+def test_numbers_of_enumerations_have_names(path: Path) -> None:
+    assert bare_numbers(path.read_text("utf-8")) == []
+
+
+def test_bare_numbers_are_found() -> None:
+    assert bare_numbers(
+        "def f(s, i, drive, fault):\n"
+        "    if s.control[i] != 0 or drive[i] == OMNI or fault > 1:\n"
+        "        s.mode_x[i] = s.mode_a[i] = 0\n"
+        "        s.stall[i] = 1\n"
+    ) == ["s.mode_x[i] = s.mode_a[i] = 0", "s.control[i] != 0", "fault > 1"]

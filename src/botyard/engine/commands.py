@@ -15,20 +15,22 @@ from numpy.typing import NDArray
 
 from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_row_errors
-from botyard.engine.layout import F8, I8, Control, Mode, OdometryErrorMode, State
+from botyard.engine.layout import (
+    F8,
+    I8,
+    NO_CONTROL,
+    NO_DRIVE,
+    Control,
+    Mode,
+    OdometryErrorMode,
+    State,
+)
 from botyard.errors import CommandError
 from botyard.geometry import Pose, compose, inverse
-from botyard.model.kinematics import Axes, Drive
+from botyard.model.kinematics import Axes
 from botyard.model.obstacles import Visible
 from botyard.names import shown
 
-_NO_MASS: Final = int(Control.NONE)
-"""`Control.NONE` as a plain number.
-
-Comparing a NumPy scalar with a member of an enumeration takes 4 µs, as long as the rest
-of a command.
-"""
-_NO_DRIVE: Final = int(Drive.NONE)
 MAX_COORDINATE = 1e7
 """Largest coordinate of a true pose, m: the limit of bins and of protocols' integers.
 """
@@ -232,7 +234,7 @@ class SetVelocities:
                 if mode is not None:
                     mode[where] = Mode.VELOCITY
 
-        massive = state.control[where] != _NO_MASS
+        massive = state.control[where] != NO_CONTROL
         state.control[rows[which][massive]] = Control.MOTORS
 
 
@@ -585,7 +587,7 @@ class Demand:
 
     def apply(self, state: State, row: int) -> None:
         """Set the demand."""
-        is_pushed = self.control is Control.FORCE or state.drive[row] == _NO_DRIVE
+        is_pushed = self.control is Control.FORCE or state.drive[row] == NO_DRIVE
         if _has_mass(state, row) and (is_pushed or _may_move(state, row)):
             state.control[row] = self.control
             state.demand[row] = self.values
@@ -599,7 +601,7 @@ def _put(state: State, row: int) -> None:
 
 
 def _has_mass(state: State, row: int) -> bool:
-    return bool(state.control[row] != _NO_MASS)
+    return bool(state.control[row] != NO_CONTROL)
 
 
 def _engage(state: State, row: int) -> None:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from botyard.engine.batch import EPISODE, FAILED, SAMPLES
+from botyard.engine.batchlayout import EPISODE, FAILED, SAMPLES
 from botyard.engine.kernels.jit import entry_kernel, inline_kernel, rows_kernel
 from botyard.engine.kernels.noise import episode_seed, hashed, stream_key, symmetric
 from botyard.engine.layout import F8, I4, I8, U1, U8

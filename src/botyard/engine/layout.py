@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from botyard.model.kinematics import Drive
+
 F8 = NDArray[np.float64]
 I1 = NDArray[np.int8]
 I2 = NDArray[np.int16]
@@ -66,6 +68,15 @@ class OdometryErrorMode(IntEnum):
     RANDOM_EACH_UPDATE = 3
     # Odometry is the true pose; a property of a model, not a mode for users.
     PERFECT = 4
+
+
+# Kernels compare arrays with plain numbers, which compilers fold.
+VELOCITY_MODE, POSITION_MODE = map(int, Mode)
+NO_CONTROL, MOTORS, FORCE, POSE, TWIST = map(int, Control)
+NO_ERRORS, CONSTANT, RANDOM_INIT, RANDOM_EACH_UPDATE, PERFECT = map(
+    int, OdometryErrorMode
+)
+NO_DRIVE, DIFF, OMNI = map(int, Drive)
 
 
 class State(NamedTuple):

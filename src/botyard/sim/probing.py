@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from botyard.api import arguments
-from botyard.engine.batch import MAX_COORDINATE, cast_rays
+from botyard.engine.batchchecks import MAX_COORDINATE
+from botyard.engine.batchrays import cast_rays
 from botyard.engine.layout import F8, U8
 from botyard.engine.rng import stream_keys, uniform
 from botyard.errors import ArgumentError

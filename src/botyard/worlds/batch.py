@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from botyard.devices.ranging import fans_of, workspace
-from botyard.engine.batch import (
+from botyard.engine.batch import advance_masses, advance_world
+from botyard.engine.batchlayout import (
     BEGINS,
     BOXES,
     FAILED,
@@ -30,10 +31,8 @@ from botyard.engine.batch import (
     Masses,
     MassRoom,
     Own,
-    advance_masses,
-    advance_world,
-    cast_rays,
 )
+from botyard.engine.batchrays import cast_rays
 from botyard.engine.blocks import Blocks
 from botyard.engine.build import build_bins
 from botyard.engine.dynamics import build_shapes

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.devices.ranging import Late
-from botyard.engine.batch import EPISODE, MAP, ROBOT_SET, TICK
+from botyard.engine.batchlayout import EPISODE, MAP, ROBOT_SET, TICK
 from botyard.engine.blocks import Blocks
 from botyard.engine.channels import Sent
 from botyard.engine.commands import SetVelocity

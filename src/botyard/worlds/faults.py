@@ -12,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.batch import MAX_COORDINATE, MAX_TARGET, Fault
+from botyard.engine.batchchecks import MAX_COORDINATE, MAX_TARGET
+from botyard.engine.batchlayout import Fault
 from botyard.engine.kernels.latency import (
     CYCLE_EXCESS,
     MAX_RATE_HZ,
@@ -94,7 +95,7 @@ def _checks(
 ) -> Iterator[Check]:
     """Yield the arrays that may be out of range with a fault.
 
-    The rules are the rules of `botyard.engine.batch.fault_of`.
+    The rules are the rules of `botyard.engine.batchchecks.fault_of`.
     """
     if fault == Fault.POSE:
         most = np.array([MAX_COORDINATE, MAX_COORDINATE, math.pi])

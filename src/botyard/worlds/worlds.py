@@ -24,10 +24,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from botyard.api import arguments
 from botyard.api.readonly import ReadOnly
-from botyard.engine.batch import (
+from botyard.engine.batchchecks import MAX_COORDINATE
+from botyard.engine.batchlayout import (
     EPISODE,
     MAP,
-    MAX_COORDINATE,
     ROBOT_SET,
     SAMPLES,
     TICK,

@@ -40,7 +40,7 @@ from botyard.engine.kernels.polygons import (
     segments_cross,
     side,
 )
-from botyard.engine.layout import F8, I1, I8, WALL, Bodies, Grid, World
+from botyard.engine.layout import F8, I1, I8, NO_CONTROL, WALL, Bodies, Grid, World
 from botyard.numerics.elementary import atan2, cosine_sine
 
 TRANSLATING = 2e-5
@@ -479,7 +479,7 @@ def move_all(world: World, dt: float) -> None:
         disp[row, 0] = disp[row, 1] = disp[row, 2] = 0.0
         spin[row] = 0.0
         # Bodies with mass: see engine/dynamics.py.
-        if state.control[row] != 0:
+        if state.control[row] != NO_CONTROL:
             continue
         # It stands; others may come nearer.
         if (

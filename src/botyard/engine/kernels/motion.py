@@ -16,7 +16,14 @@ from __future__ import annotations
 import math
 
 from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
-from botyard.engine.layout import Bodies, State
+from botyard.engine.layout import (
+    NO_DRIVE,
+    OMNI,
+    POSITION_MODE,
+    VELOCITY_MODE,
+    Bodies,
+    State,
+)
 from botyard.numerics.elementary import cosine_sine
 
 SNAP_LINEAR = 0.010
@@ -162,8 +169,8 @@ def plan_velocities(state: State, bodies: Bodies, dt: float) -> None:
         state.heading_speed,
     )
     for i in range(drive.shape[0]):
-        # `Drive.NONE`: there are no motors.
-        if drive[i] == 0:
+        # There are no motors.
+        if drive[i] == NO_DRIVE:
             continue
         # A held body stands still, but keeps its targets for its release.
         if held[i] == 1:
@@ -175,16 +182,16 @@ def plan_velocities(state: State, bodies: Bodies, dt: float) -> None:
         lim_x = min(max_vel[i, 0], top_vel[i, 0])
         lim_a = min(max_vel[i, 2], top_vel[i, 2])
         # A finished distance move continues with velocity 0.
-        if mode_x[i] == 1 and abs(target[i, 0]) <= MOVE_DONE:
-            mode_x[i] = 0
+        if mode_x[i] == POSITION_MODE and abs(target[i, 0]) <= MOVE_DONE:
+            mode_x[i] = VELOCITY_MODE
             target[i, 0] = 0.0
 
         # The robot stops, with any targets.
         if estop[i] == 1 or motors[i] == 0:
             want_x = want_y = want_a = 0.0
         else:
-            # `Mode.POSITION`: the target is the remaining distance.
-            if mode_x[i] == 1:
+            # The target is the remaining distance.
+            if mode_x[i] == POSITION_MODE:
                 # Half of the change counts in this step, see `ramp_lead`.
                 if exact[i] == 1 and decel[i, 0] > 0.0:
                     most = abs(target[i, 0]) - 0.5 * dt * abs(vel[i, 0])
@@ -199,14 +206,14 @@ def plan_velocities(state: State, bodies: Bodies, dt: float) -> None:
             else:
                 want_x = clip(target[i, 0], lim_x)
 
-            # Only `Drive.OMNI` moves sideways.
+            # Others cannot move sideways.
             want_y = (
                 clip(target[i, 1], min(max_vel[i, 1], top_vel[i, 1]))
-                if drive[i] == 2
+                if drive[i] == OMNI
                 else 0.0
             )
-            # `Mode.POSITION`: the target is a heading in the odometry frame.
-            if mode_a[i] == 1:
+            # The target is a heading in the odometry frame.
+            if mode_a[i] == POSITION_MODE:
                 error = wrap(target[i, 2] - odom[i, 2])
                 want_a = heading_rate(error, min(heading_speed[i], top_vel[i, 2]), dt)
             else:

@@ -26,7 +26,16 @@ from botyard.engine.kernels.jit import (
 )
 from botyard.engine.kernels.motion import arc, wrap
 from botyard.engine.kernels.noise import gaussian, stream_key, symmetric
-from botyard.engine.layout import F8, U8, State
+from botyard.engine.layout import (
+    F8,
+    NO_DRIVE,
+    NO_ERRORS,
+    PERFECT,
+    POSITION_MODE,
+    RANDOM_EACH_UPDATE,
+    U8,
+    State,
+)
 from botyard.numerics.elementary import cosine_sine
 
 ODOMETRY_STREAM = 1
@@ -128,18 +137,16 @@ def integrate_odometry(
     drive, err_mode, mode_x = state.drive, state.err_mode, state.mode_x
     uid, low, high = state.uid, state.err_lo, state.err_hi
     for i in range(pose.shape[0]):
-        # `Drive.NONE`: without wheels there is no odometry.
-        if drive[i] == 0:
+        # Without wheels there is no odometry.
+        if drive[i] == NO_DRIVE:
             continue
-        # `RANDOM_EACH_UPDATE`
-        if err_mode[i] == 3:
+        if err_mode[i] == RANDOM_EACH_UPDATE:
             draw_errors(uid, low, high, err, i, seed, tick)
         dx = disp[i, 0] * (1.0 + err[i, 0])
         dy = disp[i, 1] * (1.0 + err[i, 1])
         dth = disp[i, 2] * (1.0 + err[i, 2])
         spin = spins[i] * (1.0 + err[i, 2])
-        # Modes `NONE` and `PERFECT` have no errors of wheels.
-        if wheels[i, 0] != 1.0 and err_mode[i] != 0 and err_mode[i] != 4:
+        if wheels[i, 0] != 1.0 and err_mode[i] != NO_ERRORS and err_mode[i] != PERFECT:
             dx, dth = by_wheels(dx, dth, wheels[i, 0], wheels[i, 1])
             slip, spin = by_wheels(0.0, spin, wheels[i, 0], wheels[i, 1])
             dx += slip
@@ -147,14 +154,14 @@ def integrate_odometry(
         if dx == 0.0 and dy == 0.0 and dth == 0.0 and spin == 0.0:
             continue
         if (
-            err_mode[i] == 3
+            err_mode[i] == RANDOM_EACH_UPDATE
             and drift[i, 0] + drift[i, 1] + drift[i, 2] + drift[i, 3] > 0.0
         ):
             key = stream_key(seed, uid[i], np.uint64(ODOMETRY_STREAM), np.uint64(tick))
             dx, dy, dth = add_drift(drift, i, key, (dx, dy, dth, spin))
 
-        # `PERFECT`: copied, because a sum would drift by rounding.
-        if err_mode[i] == 4:
+        # Copied, because a sum would drift by rounding.
+        if err_mode[i] == PERFECT:
             odom[i, 0], odom[i, 1], odom[i, 2] = pose[i, 0], pose[i, 1], pose[i, 2]
         else:
             x, y = arc(dx, dy, dth)
@@ -167,5 +174,5 @@ def integrate_odometry(
         path[i, 0] += dx
         path[i, 1] += dth + spin
         # A distance move ends by odometry, as on a real robot.
-        if mode_x[i] == 1:
+        if mode_x[i] == POSITION_MODE:
             target[i, 0] -= dx

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel
-from botyard.engine.layout import F8, Bodies, State
+from botyard.engine.layout import F8, NO_CONTROL, Bodies, State
 from botyard.numerics.elementary import cosine_sine
 
 
@@ -68,9 +68,9 @@ def place_outlines(state: State, bodies: Bodies, forget: bool) -> None:
                 c,
                 s,
             )
-            # A body with mass (`Control` not 0) stops no other body: its pose does not
-            # affect the leeway of others, but its mask may.
-            forget = forget or control[i] == 0 or mask[i] != placed[i, 5]
+            # A body with mass stops no other body: its pose does not affect the leeway
+            # of others, but its mask may.
+            forget = forget or control[i] == NO_CONTROL or mask[i] != placed[i, 5]
             placed[i, 5] = mask[i]
             v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
             place_corners(verts, v0, v1, x, y, c, s, world, v0)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from botyard.api import arguments
-from botyard.engine.batch import TICK
+from botyard.engine.batchlayout import TICK
 from botyard.engine.layout import U1
 from botyard.errors import ArgumentError
 from botyard.learning.tasks.base import B1, F4, F8, I8, EpisodeDraws, Task
