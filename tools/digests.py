@@ -1,9 +1,9 @@
-"""``python -m tools.digests``: run eleven scenes and compare their digests with those
+"""``python -m tools.digests``: run twelve scenes and compare their digests with those
 of the repository; ``--write`` makes them anew.
 
 The digests must be the same on every system and processor, with every kind of kernels
-(``BOTYARD_KERNELS=native``, ``jit``, ``python``) and any number of threads. Needs NumPy
-and botyard alone, so that it runs where there are no tests.
+(``BOTYARD_KERNELS=native``, ``jit``, ``python``) and any number of threads. Needs
+botyard alone, so that it runs where there are no tests.
 
 A digest is over the numbers of the state, of the map as the engine has it, of the
 outlines, and of the readings: what `Simulation.digest` covers without versions and
@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 import botyard
@@ -32,15 +33,19 @@ from botyard.devices.blobs import BlobFinderSpec
 from botyard.devices.errors import NormalErrorsSpec, WanderingOdometrySpec
 from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.devices.gps import GpsSpec
+from botyard.engine import commands
 from botyard.engine.state import columns_of, digest_of
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
+from botyard.model.kinematics import Axes
 from botyard.model.mapbuilder import maze, warehouse
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.readings import Action
+from botyard.model.robot import CommandSpec
 from botyard.model.scene import GeoReference, Scene
 from botyard.sim.simulation import Robot, Simulation
+from botyard.sim.statehead import Known, head_of
 from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import generate
 from botyard.traffic.on_robots import RobotTraffic
@@ -298,6 +303,57 @@ def finders(threads: int) -> Run:
     return _driven(sim, [robot], "finders")
 
 
+def late(threads: int) -> Run:
+    """Late commands of all kinds, late and rare readings; also what is under way."""
+    sim = Simulation.load("office", seed=13, threads=threads)
+    spec = find_robot("p3dx-sh-lms1xx")
+    robots = []
+    for k, (latency, jitter, rate) in enumerate(
+        ((0.5, 0.3, 0.0), (0.0, 0.0, 4.0), (0.25, 0.25, 3.0), (0.0, 0.0, 0.0))
+    ):
+        delay: Any = {"latency": latency, "jitter": jitter, "measurement_rate": rate}
+        assert spec.sonar is not None
+        late = replace(
+            spec,
+            commands=CommandSpec(
+                latency=latency, jitter=jitter, rate=rate, scale=Axes(0.9, 1.0, 1.1)
+            ),
+            lasers=tuple(replace(one, samples=61, **delay) for one in spec.lasers),
+            sonar=replace(spec.sonar, **delay) if k % 2 else spec.sonar,
+        )
+        robots.append(sim.add_robot(late, f"l{k}", pose=(4.5 + 1.8 * k, 14.2, 0.7 * k)))
+
+    draw = random.Random("late")
+
+    def act(tick: int) -> None:
+        for robot in robots:
+            if draw.random() < 0.4:
+                command: commands.Command = draw.choice(
+                    [
+                        commands.SetVelocity(v=draw.uniform(-0.2, 0.8)),
+                        commands.SetVelocity(v=0.3, w=draw.uniform(-1.2, 1.2)),
+                        commands.MoveBy(draw.uniform(-0.5, 0.5)),
+                        commands.TurnTo(draw.uniform(-3.0, 3.0)),
+                        commands.TurnBy(draw.uniform(-1.0, 1.0)),
+                        commands.Stop(),
+                        commands.EmergencyStop(),
+                    ]
+                )
+                sim.core.submit(robot.name, command, draw.choice(["one", "two"]))
+        if tick % 50 == 25:
+            robots[0].set_parameters(command_latency=draw.uniform(0.3, 0.6))
+
+    run = _stepped(sim, act)
+
+    def go(to: int) -> int:
+        digest = run(to)
+        head = head_of(sim.core, Known(), [])
+        waiting = msgspec.msgpack.encode((head.under_way, head.late))
+        return digest_of(waiting, [np.array([digest], np.uint64)])
+
+    return go
+
+
 def tasks(_threads: int) -> Run:
     """Traffic: times of all events of some tasks, also with latency and loss of
     messages.
@@ -358,6 +414,7 @@ TRIALS: Final = {
     "crowd": Trial(crowd, (1, 40, 150)),
     "labyrinth": Trial(labyrinth, (2, 40, 300)),
     "finders": Trial(finders, (3, 40, 150)),
+    "late": Trial(late, (3, 40, 200)),
     "tasks": Trial(tasks, (200, 2000)),
     "drivers": Trial(drivers, (3, 100, 600)),
 }

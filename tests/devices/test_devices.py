@@ -241,7 +241,7 @@ def test_devices_of_removed_robots_go_with_them() -> None:
 
 
 def test_sectors_of_many_directions_are_those_of_each() -> None:
-    from botyard.devices.ranging import _sectors
+    from botyard.devices.fans import _sectors
     from botyard.engine.kernels.beams import sector_of
 
     angles = np.concatenate(
@@ -262,26 +262,26 @@ def test_rays_that_change_often_are_made_once_a_step(
     """A client may send a thousand settings between two steps: only the last are worked
     out; large ones are kept for nobody else.
     """
-    from botyard.devices import ranging
+    from botyard.devices import fans
 
     sim = Simulation()
     robot = sim.add_robot("p3dx", "r")
     robot.laser.subscribe("me")
     sim.step()
     made: list[int] = []
-    beams = ranging._beams
+    beams = fans._beams
     monkeypatch.setattr(
-        ranging,
+        fans,
         "_beams",
         lambda bundles: (made.append(bundles[0].count), beams(bundles))[1],
     )
-    known = ranging._known.cache_info().currsize
+    known = fans._known.cache_info().currsize
     for n in range(1000):
         robot.laser.configure(-1.0, 0.0001, 2500 + n)
     sim.step()
     assert made == [3499]
     assert len(robot.laser.read().ranges) == 3499
-    assert ranging._known.cache_info().currsize == known
+    assert fans._known.cache_info().currsize == known
 
 
 def test_beams_that_clients_have_given_up_are_forgotten() -> None:

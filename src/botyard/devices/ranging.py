@@ -9,31 +9,33 @@ kernels, but neither robots nor protocols.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard.api.revisions import Subject
-from botyard.engine.kernels.beams import MIN_COMPONENT, SECTORS, Beams, Fans
-from botyard.engine.kernels.latency import delay_steps, is_cycle, is_slower
+from botyard.devices.delays import Delay, Late, LateReadings
+from botyard.devices.delays import warm_up as warm_up_delays
+from botyard.devices.fans import (
+    BeamSet,
+    beam_set,
+    bounds,
+    fans_from,
+    shape_arrays,
+    workspace,
+)
+from botyard.devices.rangetable import RangeDevice, Ranges
+from botyard.engine.kernels.beams import Fans
 from botyard.engine.kernels.packed import Chosen, Output, Sensors, cast
-from botyard.engine.kernels.wallspans import WALL_SLOTS
-from botyard.engine.layout import F8, I2, I8, U2, U8
-from botyard.engine.rng import draws
+from botyard.engine.layout import F8, I2, I8
 from botyard.engine.simulation import Engine, empty_world
-from botyard.engine.tables import Column, Row, Table
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
-from botyard.model.sensors import LaserSpec, SonarSpec
 from botyard.native.kinds import Pack
-from botyard.numerics import elementwise
-from botyard.numerics.elementary import cos, hypot
 from botyard.processes.parallel import Workers
 
 T = TypeVar("T", bound=np.generic)
@@ -48,15 +50,8 @@ PARTS_PER_THREAD = 3
 
 More parts than threads balance the load of slow parts.
 """
-MAX_SHARED_BEAMS = 2000
-"""Number of beams up to which a device shares cached arrays with equal devices."""
 MAX_UNUSED_BEAMS = 20_000
 """Number of unused beams above which the cache drops them."""
-LATENCY_PART = 2
-"""Part of the draws of a device's stream for the jitter of latencies.
-
-See `botyard.engine.rng.draws`; missing readings have part 1.
-"""
 _DELAY = "delay"
 """Subscriber of devices with a delay."""
 MIN_SORTED_DEVICES = 64
@@ -64,64 +59,6 @@ MIN_SORTED_DEVICES = 64
 
 Cache locality saves 6 % of the time with 1000 lasers.
 """
-
-
-class Ranges(Table):
-    """Range devices of all bodies.
-
-    Attributes
-    ----------
-    stream : (n,) uint64
-        Number of the device in the body's random streams.
-    senses : (n,) uint16
-        `Visible` classes that it detects.
-    kind : (n,) int64
-        Index of its set of beams among the sets in use.
-    size : (n,) int64
-        Number of its readings.
-    readers : (n,) int64
-        Number of its subscribers.
-    """
-
-    name = "range"
-    columns: ClassVar = {
-        "stream": Column(np.uint64, saved=False),
-        "senses": Column(np.uint16, saved=False),
-        "kind": Column(np.int64, saved=False),
-        "size": Column(np.int64, saved=False),
-        "readers": Column(np.int64, saved=False),
-    }
-    stream: U8
-    senses: U2
-    kind: I8
-    size: I8
-    readers: I8
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gone: list[Hashable] = []
-        """Keys of devices of removed bodies, until `RangeDevices.rebuild` drops them.
-        """
-
-
-class _Device(Row[Ranges]):
-    """Range device: its key, its beams, and its subscribers."""
-
-    def __init__(self, table: Ranges, body: int, key: Hashable) -> None:
-        self.bundles: tuple[Bundle, ...] = ()
-        self.is_made = False
-        """Whether the arrays hold its beams.
-
-        The arrays are made lazily, because a client may change the beams very often
-        between two steps.
-        """
-        self.readers: set[Hashable] = set()
-        super().__init__(table, body, key)
-
-    def detach(self) -> None:
-        """Note that the body was removed."""
-        self.table.gone.append(self.key)
-        super().detach()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,41 +80,6 @@ class Readings:
     returns: NDArray[np.int16]
 
 
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """Measurement rate, latency and jitter of a device.
-
-    Attributes
-    ----------
-    latency, jitter : float
-        s; see `botyard.model.sensors.LaserSpec`.
-    rate : float
-        Rate of measurements, Hz; 0: in each step.
-    """
-
-    latency: float = 0.0
-    jitter: float = 0.0
-    rate: float = 0.0
-
-    @classmethod
-    def of(cls, spec: LaserSpec | SonarSpec) -> Delay:
-        """Return the delay of a model."""
-        return cls(spec.latency, spec.jitter, spec.measurement_rate)
-
-    def matters(self, dt: float) -> bool:
-        """Return whether the delay has an effect in a world with steps of `dt` s."""
-        return self.latency > 0.0 or is_slower(self.rate, dt)
-
-
-class Late(NamedTuple):
-    """Reading that is available from the step `due` on, measured in the step `tick`."""
-
-    due: int
-    tick: int
-    ranges: F8
-    returns: I2
-
-
 Distortion = Callable[[tuple[Bundle, ...], F8], None]
 
 
@@ -194,9 +96,14 @@ class RangeDevices:
         self.threads = threads
         self.table: Ranges = Ranges()
         self._engine: Engine | None = None
-        self._devices: dict[Hashable, _Device] = {}
-        self._unmade: dict[_Device, None] = {}
-        self._kinds: dict[int, tuple[int, _Beams]] = {}
+        self._devices: dict[Hashable, RangeDevice] = {}
+        self._unmade: dict[RangeDevice, None] = {}
+        """Devices whose beams are not in the arrays yet.
+
+        The arrays are made lazily, because a client may change the beams very often
+        between two steps.
+        """
+        self._kinds: dict[int, tuple[int, BeamSet]] = {}
         """Sets of beams in use with their numbers, by identity."""
         self._shapes: dict[str, NDArray[Any]] | None = None
         self._fans: Fans | None = None
@@ -213,12 +120,7 @@ class RangeDevices:
         self._parallel = False
         self._workers = Workers(self.threads, "rays")
         self._distortions: dict[Hashable, list[Distortion]] = {}
-        self._given: dict[Hashable, Delay] = {}
-        """Delays as set by the caller."""
-        self._delays: dict[Hashable, Delay] = {}
-        """Delays that have an effect with the present step length."""
-        self._late: dict[Hashable, list[Late]] = {}
-        """Available and pending readings of each device with a delay, oldest first."""
+        self._late = LateReadings(self.table)
 
     # -- Devices and subscribers
 
@@ -253,15 +155,13 @@ class RangeDevices:
         assert self._engine is not None, "an engine has these devices"
         device, row, table = self._devices.get(key), self._engine.rows[body], self.table
         if device is None:
-            device = self._devices[key] = _Device(table, row, key)
-        if sum(b.n_readings for b in bundles) != sum(
-            b.n_readings for b in device.bundles
-        ):
-            # Pending readings belong to other rays.
-            self._late.pop(key, None)
-
+            device = self._devices[key] = RangeDevice(table, row, key)
+        count = device.reading_count
         # A tuple is hashable, as the cache of beams requires.
         device.bundles = tuple(bundles)
+        if device.reading_count != count:
+            # Pending readings belong to other rays.
+            table.release(device.number)
         n = device.number
         table.body[n], table.stream[n], table.senses[n] = row, stream, int(senses)
         self._unmade[device] = None
@@ -281,47 +181,36 @@ class RangeDevices:
         A device with a delay measures in every step, because a later reader cannot
         measure the past.
         """
-        self._given[key] = delay
+        self._late.set(self._devices[key], delay)
         self._apply_delay(key)
 
     def _apply_delay(self, key: Hashable) -> None:
         """Apply the delay of a device if it has an effect."""
         assert self._engine is not None, "an engine has these devices"
-        delay = self._given[key]
-        # A rate above the rate of steps has no effect.
-        matters = delay.matters(self._engine.clock.dt)
-        if matters:
-            self._delays[key] = delay
-        else:
-            self._delays.pop(key, None)
-            self._late.pop(key, None)
-
+        device = self._devices[key]
+        matters = self._late.apply(device, self._engine.clock.dt)
         # An own subscription makes the device measure in every step.
-        if matters != (_DELAY in self._devices[key].readers):
+        if matters != (_DELAY in device.readers):
             self.subscribe(key, _DELAY, matters)
 
-    def late(self) -> Mapping[Hashable, Sequence[Late]]:
-        """Return available and pending readings of devices with a delay.
+    def late(self) -> Mapping[Hashable, Late]:
+        """Return available and pending readings of devices with a delay."""
+        return {key: self._late.of(self._devices[key]) for key in self.late_keys}
 
-        The oldest reading comes first.
-        """
-        return self._late
-
-    def resume(self, key: Hashable, late: Sequence[Late]) -> None:
+    def resume(self, key: Hashable, late: Late) -> None:
         """Continue with the readings of `late` after time was set.
 
         Does nothing for a device without a delay.
         """
-        if key in self._delays:
-            self._late[key] = list(late)
+        self._late.resume(self._devices[key], late)
 
     def forget(self) -> None:
         """Drop pending readings after time was set.
 
         The step length may also have changed, so that delays are considered again.
         """
-        self._late.clear()
-        for key in self._given:
+        self.table.empty_all()
+        for key in self._late.given:
             self._apply_delay(key)
 
     @property
@@ -361,15 +250,13 @@ class RangeDevices:
         for key in self.table.gone:
             self._unmade.pop(self._devices.pop(key), None)
             self._distortions.pop(key, None)
-            self._given.pop(key, None)
-            self._delays.pop(key, None)
-            self._late.pop(key, None)
+            self._late.drop(key)
 
         self.table.gone.clear()
 
     @property
-    def _rows(self) -> list[_Device]:
-        rows: list[_Device] = self.table.rows  # type: ignore[assignment]
+    def _rows(self) -> list[RangeDevice]:
+        rows: list[RangeDevice] = self.table.rows  # type: ignore[assignment]
         return rows
 
     @property
@@ -378,7 +265,7 @@ class RangeDevices:
 
         They do with a delay, and with error models that may have a memory.
         """
-        return bool(self._delays or self._distortions)
+        return bool(self._late or self._distortions)
 
     def begin(self, engine: Engine) -> None:
         """Measure with delayed devices that have never measured.
@@ -386,18 +273,9 @@ class RangeDevices:
         The result must not depend on whether a caller has read them.
         """
         # Only devices configured since the last step lack readings.
-        if len(self._late) < len(self._delays):
-            self._built(engine)
-            new = np.array(
-                [
-                    self._devices[key].number
-                    for key in self._delays
-                    if key not in self._late
-                ],
-                np.int64,
-            )
+        if self._late and len(new := self._late.lacking()):
             self._cast(engine, new)
-            self._queue_readings(engine, new, is_kept=True)
+            self._hold_back(engine, new, np.ones(len(new), np.bool_))
 
     def sense(self, engine: Engine) -> None:
         """Measure with all devices that have a subscriber."""
@@ -417,34 +295,21 @@ class RangeDevices:
                 np.argsort(engine.bins.cell[fans.row[active]], kind="stable")
             ]
 
-        if not self._delays:
+        if not self._late:
             self._cast(engine, active)
             return
 
-        clock = engine.clock
-        rests = np.array(
-            [
-                self._skips_step(self._rows[n].key, clock.tick, clock.dt)
-                for n in active.tolist()
-            ],
-            np.bool_,
-        )
-        measuring = active[~rests] if rests.any() else active
-        self._cast(engine, measuring)
-        self._queue_readings(engine, measuring, is_kept=True)
-        # Their previous readings count as the readings of this step.
-        self._taken[active[rests]] = True
-        self._queue_readings(engine, active[rests], is_kept=False)
+        measuring = self._late.measuring(active, engine.clock.tick, engine.clock.dt)
+        self._cast(engine, active if measuring.all() else active[measuring])
+        # The previous readings of the others count as the readings of this step.
+        self._taken[active] = True
+        self._hold_back(engine, active, measuring)
 
-    def _skips_step(self, key: Hashable, tick: int, dt: float) -> bool:
-        """Return whether a device does not measure in a step because of its rate.
-
-        It measures again if the world was changed while time stands still.
-        """
-        delay, queue = self._delays.get(key), self._late.get(key)
-        if delay is None or not queue:
-            return False
-        return queue[-1].tick != tick and not is_cycle(tick, delay.rate, dt)
+    def _hold_back(
+        self, engine: Engine, chosen: I8, is_kept: NDArray[np.bool_]
+    ) -> None:
+        """Replace measured readings by the available ones; see `LateReadings`."""
+        self._late.hold_back(engine, self._workspaces[0], chosen, is_kept, self._out[0])
 
     def read(self, engine: Engine, key: Hashable) -> Readings:
         """Return readings of a device in the present state, computed now if necessary.
@@ -468,8 +333,14 @@ class RangeDevices:
 
     def measured_at(self, engine: Engine, key: Hashable) -> int:
         """Return the step of the measurement of a device's available reading."""
-        late = self._late.get(key) if self._late else None
-        return late[0].tick if late else engine.clock.tick
+        device = self._devices.get(key) if key in self._late else None
+        tick = None if device is None else self._late.measured_at(device)
+        return engine.clock.tick if tick is None else tick
+
+    @property
+    def late_keys(self) -> Sequence[Hashable]:
+        """Keys of devices with a delay that have readings."""
+        return self._late.available()
 
     # -- All readings of a step at once, for interfaces that serve many robots
 
@@ -608,60 +479,8 @@ class RangeDevices:
         The queues of delayed readings do not change.
         """
         self._cast(engine, chosen)
-        if self._delays:
-            self._queue_readings(engine, chosen, is_kept=False)
-
-    def _queue_readings(self, engine: Engine, chosen: I8, *, is_kept: bool) -> None:
-        """Replace measured readings of delayed devices by the available ones.
-
-        If there is no available reading yet, the present measurement stays. With
-        `is_kept`, the present measurement is queued until it becomes available.
-        """
-        tick, output = engine.clock.tick, self._out[0].value
-        for index in chosen.tolist():
-            key = self._rows[index].key
-            delay = self._delays.get(key)
-            if delay is None:
-                continue
-            span = slice(int(self._bounds[index]), int(self._bounds[index + 1]))
-            ranges, returns = output.ranges[span], output.bright[span]
-            queue = self._late.get(key, [])
-            if is_kept:
-                self._late[key] = queue
-                # A second measurement in the same step replaces the first, and keeps
-                # its time.
-                due = (
-                    queue.pop().due
-                    if queue and queue[-1].tick == tick
-                    else self._due(engine, index, delay, queue)
-                )
-                queue.append(Late(due, tick, ranges.copy(), returns.copy()))
-
-            there = 0
-            while there + 1 < len(queue) and queue[there + 1].due <= tick:
-                there += 1
-            # The first reading is available before it is due: there is none before it.
-            del queue[:there]
-            if queue:
-                ranges[:], returns[:] = queue[0].ranges, queue[0].returns
-
-    def _due(
-        self, engine: Engine, index: int, delay: Delay, queue: Sequence[Late]
-    ) -> int:
-        """Return the step from which a present measurement is available."""
-        tick, draw = engine.clock.tick, 0.0
-        if delay.jitter > 0.0:
-            uid, stream = (
-                int(engine.state.uid[self.table.body[index]]),
-                int(self.table.stream[index]),
-            )
-            draw = float(draws(engine.seed_word, uid, stream, tick, 1, LATENCY_PART)[0])
-
-        due: int = tick + delay_steps(
-            delay.latency, delay.jitter, draw, engine.clock.dt
-        )
-        # Readings never overtake each other.
-        return max(due, queue[-1].due) if queue else due
+        if self._late:
+            self._hold_back(engine, chosen, np.zeros(len(chosen), np.bool_))
 
     # -- Arrays
 
@@ -689,9 +508,9 @@ class RangeDevices:
         self._unmade.clear()
         self._forget_kinds()
         if self._shapes is None:
-            self._shapes = _arrays([kind for _, kind in self._kinds.values()])
+            self._shapes = shape_arrays([kind for _, kind in self._kinds.values()])
         table = self.table
-        self._bounds = _bounds(table.size)
+        self._bounds = bounds(table.size)
         self._spans = self._measured = None
         self._known = table.layout
         n_out = int(self._bounds[-1])
@@ -701,7 +520,7 @@ class RangeDevices:
             for _ in range(2)
         ]
         self._taken = np.zeros(len(table), np.bool_)
-        fans = _fans(table, self._bounds, self._shapes)
+        fans = fans_from(table, self._bounds, self._shapes)
         packed = Pack(fans)
         self._workspaces = [
             Pack(Sensors(packed, workspace(fans)))  # type: ignore[arg-type]
@@ -709,17 +528,9 @@ class RangeDevices:
         ]
         return fans
 
-    def _make(self, device: _Device) -> None:
-        """Compute the beams of a device.
-
-        Only sets of ordinary size are cached, because clients choose their size.
-        """
-        bundles = device.bundles
-        beams = (
-            _known(bundles)
-            if sum(b.count for b in bundles) <= MAX_SHARED_BEAMS
-            else _beams(bundles)
-        )
+    def _make(self, device: RangeDevice) -> None:
+        """Compute the beams of a device."""
+        beams = beam_set(device.bundles)
         number, _ = self._kinds.setdefault(id(beams), (len(self._kinds), beams))
         if number == len(self._kinds) - 1:
             self._shapes = None
@@ -748,215 +559,17 @@ class RangeDevices:
             self._shapes = None
 
 
-def _arrays(kinds: Sequence[_Beams]) -> dict[str, NDArray[Any]]:
-    """Return the fields of `Fans` that describe sets of beams."""
-    columns = _joined(np.float64, [k.columns for k in kinds], len(_COLUMNS))
-    counts = _joined(np.int64, [k.counts for k in kinds])
-    beams = _joined(np.float64, [k.beams for k in kinds], 4)
-    return {
-        "first": _bounds([len(k.counts) for k in kinds]),
-        "offset": np.array([k.offset for k in kinds], np.float64),
-        "mount": _joined(np.float64, [k.mount for k in kinds], 3),
-        "beam_first": _bounds(counts),
-        **{
-            name: np.ascontiguousarray(columns[:, k]) for k, name in enumerate(_COLUMNS)
-        },
-        "bright_as": _joined(np.int16, [k.bright_as for k in kinds]),
-        "readings": _bounds(_joined(np.int64, [k.readings for k in kinds])),
-        "beam_x": np.ascontiguousarray(beams[:, 0]),
-        "beam_y": np.ascontiguousarray(beams[:, 1]),
-        "beam_cos": np.ascontiguousarray(beams[:, 2]),
-        "beam_sin": np.ascontiguousarray(beams[:, 3]),
-        "beam_r_max": np.repeat(columns[:, _COLUMNS.index("r_max")], counts),
-        "beam_sector": _joined(np.int64, [k.sector for k in kinds]),
-    }
-
-
-def _fans(table: Ranges, bounds: I8, shapes: Mapping[str, NDArray[Any]]) -> Fans:
-    """Return the arrays that kernels take.
-
-    `bounds` holds the offsets of the devices' readings, (n + 1,).
-    """
-    return Fans(
-        row=table.body,
-        key=table.stream,
-        mask=table.senses,
-        kind=table.kind,
-        out=bounds[:-1],
-        **shapes,
-    )
-
-
-class Fan(NamedTuple):
-    """Range device for `fans_of`.
-
-    It has the row of its body, its random stream, the detected classes, the start of
-    its readings, and its beams.
-    """
-
-    row: int
-    stream: int
-    senses: Visible
-    out: int
-    bundles: tuple[Bundle, ...]
-
-
-def fans_of(devices: Sequence[Fan]) -> Fans:
-    """Return the arrays that kernels take, with a separate kind for each device.
-
-    Limits and errors of each device can then be written separately.
-    """
-    return Fans(
-        row=np.array([d.row for d in devices], np.int64),
-        key=np.array([d.stream for d in devices], np.uint64),
-        mask=np.array([int(d.senses) for d in devices], np.uint16),
-        kind=np.arange(len(devices)),
-        out=np.array([d.out for d in devices], np.int64),
-        **_arrays([_beams(d.bundles) for d in devices]),
-    )
-
-
-def workspace(*several: Fans) -> Beams:
-    """Return a workspace for the device with the most beams."""
-    bundles = max(int(np.diff(fans.first).max(initial=0)) for fans in several)
-    beams = max(
-        int(np.diff(fans.beam_first[fans.first]).max(initial=0)) for fans in several
-    )
-    return Beams(
-        org_x=np.zeros(beams),
-        org_y=np.zeros(beams),
-        dir_x=np.zeros(beams),
-        dir_y=np.zeros(beams),
-        raw=np.zeros(beams),
-        bright=np.zeros(beams, np.int16),
-        cosine=np.zeros(beams),
-        ahead=np.zeros(beams),
-        slots=np.zeros(WALL_SLOTS, np.int64),
-        reach=np.zeros((bundles, SECTORS)),
-    )
-
-
-_COLUMNS: Final = (
-    "angle0",
-    "step",
-    "r_min",
-    "r_max",
-    "r_noise",
-    "a_noise",
-    "r_std",
-    "r_share",
-    "missing",
-    "bright_range",
-    "bright_cos",
-)
-"""Fields of `Fans` with one number per bundle."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Beams:
-    """Part of the fields of `Fans` for one device, without offsets.
-
-    Devices with the same beams share it.
-    """
-
-    counts: I8
-    readings: I8
-    offset: float
-    mount: F8
-    columns: F8
-    bright_as: I2
-    beams: F8
-    sector: I8
-
-
-def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
-    numbers = [
-        (
-            b.angle0,
-            b.step,
-            b.r_min,
-            b.r_max,
-            b.r_noise,
-            b.a_noise,
-            b.r_std,
-            b.r_share,
-            b.missing,
-            b.reflector.max_range,
-            # Beyond 90° the cosine would admit surfaces seen from behind.
-            cos(min(b.reflector.max_incidence, math.pi / 2)),
-        )
-        for b in bundles
-    ]
-    beams = [
-        np.column_stack(
-            [
-                np.full(b.count, b.mount.x),
-                np.full(b.count, b.mount.y),
-                *elementwise.cosine_sine(at),
-            ]
-        )
-        for b in bundles
-        for at in [b.mount.th + b.angle0 + b.step * np.arange(b.count)]
-    ]
-    joined = _joined(np.float64, beams, 4)
-    return _Beams(
-        counts=np.array([b.count for b in bundles], np.int64),
-        readings=np.array([b.n_readings for b in bundles], np.int64),
-        # Bounds the search for bodies around the carrier's origin.
-        offset=max((hypot(b.mount.x, b.mount.y) for b in bundles), default=0.0),
-        # `reshape` gives devices without bundles a valid shape.
-        mount=np.array([b.mount for b in bundles], np.float64).reshape(-1, 3),
-        columns=np.array(numbers, np.float64).reshape(-1, len(_COLUMNS)),
-        bright_as=np.array([b.reflector.strength for b in bundles], np.int16),
-        beams=joined,
-        sector=_sectors(joined[:, 2], joined[:, 3]),
-    )
-
-
-_known = lru_cache(maxsize=256)(_beams)
-
-
-def _sectors(x: F8, y: F8) -> I8:
-    """Return `sector_of` of many directions at once."""
-    ax, ay = np.abs(x), np.abs(y)
-    # The same arithmetic as `sector_of`: both must agree on borders.
-    part = ay / np.maximum(ax + ay, MIN_COMPONENT)
-    part = np.where(x < 0.0, 2.0 - part, part)
-    part = np.where(y < 0.0, 4.0 - part, part)
-    sectors: I8 = np.minimum((part * (0.25 * SECTORS)).astype(np.int64), SECTORS - 1)
-    return sectors
-
-
-def _bounds(sizes: Sequence[int] | I8) -> I8:
-    """Return offsets of consecutive parts of these sizes, (n + 1,)."""
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def _joined(
-    kind: type[Any], arrays: Sequence[NDArray[Any]], width: int = 0
-) -> NDArray[Any]:
-    """Concatenate arrays.
-
-    `width` is their number of columns, needed if there are no arrays.
-    """
-    return np.concatenate([np.zeros((0, width) if width else 0, kind), *arrays])
-
-
 def warm_up() -> None:
     """Compile the kernels of range sensors, or load them, without a world."""
-    fans = _fans(Ranges(), np.zeros(1, np.int64), _arrays([]))
+    table = Ranges()
+    fans = fans_from(table, np.zeros(1, np.int64), shape_arrays([]))
     # An empty choice compiles the kernel without computing anything.
     nobody = Pack(Chosen(np.zeros(0, np.int64)))
     # Packs stand in for the tuples that they hold.
     sensors = Pack(Sensors(Pack(fans), workspace(fans)))  # type: ignore[arg-type]
-    cast(
-        empty_world(),
-        sensors,
-        nobody,
-        np.uint64(0),
-        0,
-        Pack(Output(np.zeros(0), np.zeros(0, np.int16))),
-    )
+    world, output = empty_world(), Pack(Output(np.zeros(0), np.zeros(0, np.int16)))
+    cast(world, sensors, nobody, np.uint64(0), 0, output)
+    warm_up_delays(table, world, sensors, output)
 
 
 def _frozen(array: NDArray[T]) -> NDArray[T]:

@@ -192,7 +192,7 @@ def measure(
     is_each = which != ALL or has_late_readings(late, dt)
     together = 1 if is_each else max(count, 1)
     for n in range(0, count, together):
-        if not is_each or measures(late.delay, late.late_due, n, which, tick, dt):
+        if not is_each or measures(late.delay, n, late.late_times[n], which, tick, dt):
             cast_groups(
                 world.grid,
                 world.bodies,

@@ -198,8 +198,11 @@ class Engine:
         self.state = self._store.state
         self.bodies = build_bodies(())
         self.bins = build_bins(0)
+        self.channels = Channels()
+        """Channels of robots whose commands are delayed or changed."""
         self.tables = {
-            table.name: table for table in (*tables, *(sense.table for sense in senses))
+            table.name: table
+            for table in (*tables, *(sense.table for sense in senses), self.channels)
         }
         self._own_tables = tuple(self.tables)
         self._acts: list[Callable[[Engine, float], None]] = []
@@ -212,8 +215,6 @@ class Engine:
         self._queue: list[tuple[int, str, int, str, Command]] = []
         self._bulk: list[tuple[str, int, SetVelocities]] = []
         self._sequence = 0
-        self.channels = Channels()
-        """Channels of robots whose commands are delayed or changed."""
         self._carried: I8 | None = None
         self._met_at: int | None = None
         """Tick for which `Bins.met` is valid."""
@@ -312,7 +313,7 @@ class Engine:
         self.bodies = join_bodies(self.bodies, build_bodies(specs), order)
         for row, (spec, pose) in enumerate(bodies, start=n_old):
             self._initialise(row, spec, pose)
-            self.channels.set(spec.name, spec.commands)
+            self.channels.set(spec.name, row, spec.commands)
 
         if self.dynamics is not None:
             self.dynamics.add(specs)
@@ -362,7 +363,6 @@ class Engine:
             del names[row]
         self.rows = Rows(zip(names, range(len(names)), strict=True))
         self._queue = [c for c in self._queue if c[0] not in uids]
-        self.channels.keep(self.rows)
         # In descending order, so that earlier rows keep their numbers.
         for row in reversed(gone):
             self._bulk = [
@@ -775,7 +775,7 @@ class Engine:
         self._sequence += 1
         if name in self.channels:
             now = self.channels.send(
-                name, command, source, self._sequence, row=row, **self._sending()
+                name, command, source, self._sequence, body=row, **self._sending()
             )
             if now is None:
                 return
@@ -790,13 +790,13 @@ class Engine:
         call.
         """
         was_late = self.channels.is_late(name, self.clock.dt)
-        self.channels.set(name, spec)
+        row = self.rows[name]
+        self.channels.set(name, row, spec)
         if was_late or not self.channels.is_late(name, self.clock.dt):
             return
-        row, late = (
-            self.rows[name],
-            [one for one in self._queue if one[3] == name and isinstance(one[4], LATE)],
-        )
+        late = [
+            one for one in self._queue if one[3] == name and isinstance(one[4], LATE)
+        ]
         waiting: list[tuple[str, int, Command]] = [
             (source, number, command) for _, source, number, _, command in late
         ]
@@ -884,7 +884,7 @@ class Engine:
 
     def _apply_commands(self) -> None:
         if self.channels and self.channels.arrive(
-            self.state, self.rows, self.clock.tick, self.clock.dt
+            self.state, self.clock.tick, self.clock.dt
         ):
             self._touch()
 
@@ -970,9 +970,9 @@ class Engine:
         """
         self._queue, self._bulk = [], []
         self.clock.tick, self.clock.step_us = tick, step_us
-        self.channels.clear()
+        self.channels.empty_all()
         for name, sent in under_way.items():
-            self.channels.resume(name, sent)
+            self.channels.resume(name, self.rows[name], sent)
         for sense in self._senses:
             sense.forget()
         for name, source, number, command in queue:
@@ -1051,7 +1051,7 @@ class Engine:
         return (
             self.dynamics is None
             and not (self._carried is None or len(self._carried))
-            and not (self._queue or self._bulk or self.channels.under_way())
+            and not (self._queue or self._bulk)
             and all(table.is_idle for table in self.tables.values())
             and not any(sense.remembers for sense in self._senses)
         )

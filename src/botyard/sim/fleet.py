@@ -384,18 +384,16 @@ class Fleet(ReadOnly):
     @property
     def ages_us(self) -> Mapping[Hashable, int]:
         """`age_us` of all sensors with a latency or a rate of their own."""
-        return {key: self.age_us(key) for key in self._core.devices.late()}
+        return {key: self.age_us(key) for key in self._core.devices.late_keys}
 
     def age_us(self, key: Hashable) -> int:
         """Return the age of a sensor's available reading, µs of simulated time.
 
         An age of 0 means that the last step measured it.
         """
-        late = self._core.devices.late().get(key)
-        if late is None:
-            return 0
-        clock = self._core.engine.clock
-        return (clock.tick - late[0].tick) * clock.step_us
+        engine = self._core.engine
+        measured = self._core.devices.measured_at(engine, key)
+        return (engine.clock.tick - measured) * engine.clock.step_us
 
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
         """Return the beams of a range sensor."""

@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from botyard.api import arguments
+from botyard.devices.delays import Delay
 from botyard.devices.laser import laser_bundle
-from botyard.devices.ranging import Delay
 from botyard.devices.sonar import sonar_bundles
 from botyard.errors import ArgumentError, ModelError
 from botyard.model.beams import Bundle

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from botyard.api import arguments
 from botyard.api.readonly import ReadOnly
+from botyard.devices.delays import Delay
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import laser_bundle
-from botyard.devices.ranging import Delay
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
 from botyard.engine.layout import F8

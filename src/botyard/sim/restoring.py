@@ -15,12 +15,12 @@ import msgspec
 import numpy as np
 
 from botyard.codec.forms import Reader
+from botyard.devices.delays import Late
 from botyard.devices.devicetable import DeviceTable
-from botyard.devices.ranging import Late
 from botyard.devices.worldtables import WORLD_TABLES, expected_rows
 from botyard.engine import commands
 from botyard.engine.build import box_body
-from botyard.engine.channels import LATE, MAX_UNDER_WAY, Sent
+from botyard.engine.channels import LATE, MAX_SEQUENCE, MAX_UNDER_WAY, Sent
 from botyard.engine.layout import OdometryErrorMode
 from botyard.engine.state import (
     BODIES,
@@ -60,6 +60,7 @@ from botyard.sim.statehead import (
     Controller,
     Head,
     Known,
+    LateReading,
     Queued,
     Roster,
     Saveable,
@@ -403,19 +404,21 @@ def _check_late(head: Head, robots: Mapping[str, RobotSpec | BoxObject]) -> None
         last[key] = one.tick, one.due
 
 
-def _late_readings(head: Head) -> dict[tuple[str, str, int], list[Late]]:
-    found: dict[tuple[str, str, int], list[Late]] = {}
+def _late_readings(head: Head) -> dict[tuple[str, str, int], Late]:
+    """Return delayed readings by key of the device."""
+    found: dict[tuple[str, str, int], list[LateReading]] = {}
     for one in head.late:
-        ranges, returns = (
-            np.frombuffer(one.ranges, "<f8"),
-            np.frombuffer(one.returns, "<i2"),
+        found.setdefault((one.robot, one.kind, one.index), []).append(one)
+    return {
+        key: Late(
+            np.array([(one.due, one.tick) for one in readings], np.int64),
+            np.array(
+                [np.frombuffer(one.ranges, "<f8") for one in readings], np.float64
+            ),
+            np.array([np.frombuffer(one.returns, "<i2") for one in readings], np.int16),
         )
-        late = Late(
-            one.due, one.tick, ranges.astype(np.float64), returns.astype(np.int16)
-        )
-        found.setdefault((one.robot, one.kind, one.index), []).append(late)
-
-    return found
+        for key, readings in found.items()
+    }
 
 
 def _under_way(head: Head, bodies: int) -> dict[str, list[Sent]]:
@@ -568,6 +571,8 @@ def _command(queued: Queued, bodies: int) -> tuple[str, str, int, Any]:
     try:
         if kind is None:
             raise ValueError(f'no command "{queued.kind}"')
+        if not 0 <= queued.sequence <= MAX_SEQUENCE:
+            raise ValueError(f"its number is not valid: {queued.sequence}")
         command = Reader(inline=True).value(queued.values, kind)
         if isinstance(command, commands.SetVelocities):
             command = command.checked(bodies)

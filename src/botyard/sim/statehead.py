@@ -6,7 +6,7 @@ layout of the bytes, and the columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Protocol, runtime_checkable
@@ -15,7 +15,7 @@ import msgspec
 
 from botyard.api.revisions import Subject
 from botyard.codec.forms import written
-from botyard.devices.ranging import Late
+from botyard.devices.delays import Late
 from botyard.engine import commands
 from botyard.engine.state import DIGESTED, VERSION, object_digest, row_keys, schema
 from botyard.errors import StateError
@@ -109,7 +109,7 @@ class UnderWay(msgspec.Struct, array_like=True):
 
 
 class LateReading(msgspec.Struct, array_like=True):
-    """Delayed reading, available or not; see `botyard.devices.ranging.Late`.
+    """Delayed reading, available or not; see `botyard.devices.delays.Late`.
 
     Attributes
     ----------
@@ -329,17 +329,19 @@ def head_of(core: Core, known: Known, controllers: list[Controller]) -> Head:
 
 def _late(core: Core) -> list[LateReading]:
     # Keys of lasers and sonar rings are (robot, kind, index).
-    devices: Mapping[Any, Sequence[Late]] = core.devices.late()
-    if not devices:
-        return []
+    devices: Mapping[Any, Late] = core.devices.late()
     return [
         LateReading(
-            *(robot, kind, index, one.due, one.tick),
-            one.ranges.astype("<f8").tobytes(),
-            one.returns.astype("<i2").tobytes(),
+            *(robot, kind, index, due, tick),
+            ranges.astype("<f8").tobytes(),
+            returns.astype("<i2").tobytes(),
         )
         for robot, kind, index in sorted(devices)
-        for one in devices[robot, kind, index]
+        for (due, tick), ranges, returns in zip(
+            devices[robot, kind, index].times.tolist(),
+            *devices[robot, kind, index][1:],
+            strict=True,
+        )
     ]
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from botyard.devices.ranging import fans_of, workspace
+from botyard.devices.fans import fans_of, workspace
 from botyard.engine.batch import advance_masses, advance_world
 from botyard.engine.batchlayout import (
     BEGINS,
@@ -38,7 +38,7 @@ from botyard.engine.build import build_bins
 from botyard.engine.dynamics import build_shapes
 from botyard.engine.episode_starts import Spaces, draw_places
 from botyard.engine.kernels.beams import Beams
-from botyard.engine.kernels.latency import SLOTS, Lateness
+from botyard.engine.kernels.latency import Lateness
 from botyard.engine.layout import F8, I4, I8, U1, U8, Bins, Grid, State
 from botyard.engine.masslayout import (
     MASS,
@@ -149,15 +149,15 @@ class Plan:
                     for one in commands
                 ]
             ),
-            sent_due=np.zeros((m, SLOTS + room), np.int64),
+            sent_times=np.zeros((m, 1 + room, 2), np.int64),
             sent=np.zeros((m, room, 3)),
             delay=np.array(
                 [(one.latency, one.jitter, one.rate) for one in robot_set.delays],
                 np.float64,
             ).reshape(d, 3),
-            late_due=np.zeros((d, 1 + room, 2), np.int64),
-            late=np.zeros((room, r)),
-            late_bright=np.zeros((room, r), np.int16),
+            late_times=np.zeros((d, 1 + room, 2), np.int64),
+            late=np.zeros(room * r),
+            late_bright=np.zeros(room * r, np.int16),
         )
 
 

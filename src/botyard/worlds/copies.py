@@ -8,23 +8,19 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.ranging import Late
+from botyard.devices.delays import Late
 from botyard.engine.batchlayout import EPISODE, MAP, ROBOT_SET, TICK
 from botyard.engine.blocks import Blocks
-from botyard.engine.channels import Sent
-from botyard.engine.commands import SetVelocity
 from botyard.engine.kernels.latency import (
-    COUNT,
-    FIRST,
     JITTER,
     LATENCY,
     RATE,
     SCALE,
-    SLOTS,
     Lateness,
     are_rings,
 )
 from botyard.engine.layout import State
+from botyard.engine.rings import used_slots
 from botyard.engine.state import MAX_TICK, check_written
 from botyard.errors import StateError
 from botyard.sim.journal import API
@@ -231,53 +227,24 @@ class Copies:
         self, sim: Simulation, robot_set: RobotSet, late: Lateness
     ) -> None:
         """Copy commands and readings under way from a world to a simulation."""
-        tick = sim.tick
         for k, name in enumerate(self._robot_sets.names, start=self._boxes):
-            first, count = late.sent_due[k, FIRST], late.sent_due[k, COUNT]
-            # Unroll the ring buffer, oldest entry first.
-            slots = [(first + n) % len(late.sent[k]) for n in range(count)]
-            if slots:
-                sim.core.engine.channels.resume(
-                    name,
-                    [
-                        # They precede the commands of the next step in this order. The
-                        # steps in which they were sent are unknown, so that consecutive
-                        # ones stand in.
-                        Sent(
-                            int(late.sent_due[k, SLOTS + at]),
-                            tick - count + n,
-                            API,
-                            n,
-                            SetVelocity(v, w, vy),
-                        )
-                        for n, at in enumerate(slots)
-                        for v, vy, w in [late.sent[k, at].tolist()]
-                    ],
+            slots = used_slots(ring := late.sent_times[k])
+            if len(slots):
+                sim.core.engine.channels.resume_velocities(
+                    name, k, API, ring[1:][slots], late.sent[k, slots]
                 )
 
         for g, ((kind, index), fan) in enumerate(
             zip(robot_set.sensors, robot_set.fans, strict=True)
         ):
-            first, count = late.late_due[g, 0, FIRST], late.late_due[g, 0, COUNT]
-            span = slice(
-                fan.out, fan.out + sum(bundle.n_readings for bundle in fan.bundles)
-            )
-            slots = [(first + n) % len(late.late) for n in range(count)]
-            if slots:
+            slots = used_slots(ring := late.late_times[g])
+            if len(slots):
+                room, count = len(ring) - 1, sum(b.n_readings for b in fan.bundles)
+                span = slice(fan.out, fan.out + count)
+                ranges = late.late.reshape(room, -1)[slots, span]
+                returns = late.late_bright.reshape(room, -1)[slots, span]
                 key = self._robot_sets.names[fan.row - self._boxes], kind, index
-                due, measured = late.late_due[g, 1:].T
-                sim.core.devices.resume(
-                    key,
-                    [
-                        Late(
-                            int(due[at]),
-                            int(measured[at]),
-                            late.late[at, span].copy(),
-                            late.late_bright[at, span].copy(),
-                        )
-                        for at in slots
-                    ],
-                )
+                sim.core.devices.resume(key, Late(ring[1:][slots], ranges, returns))
 
 
 __all__ = ["OF_BODIES", "PARAMETERS", "PARTS", "Copies", "parameter"]

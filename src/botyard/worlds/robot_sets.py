@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike
 
 from botyard.api import arguments
 from botyard.devices.battery import Batteries
+from botyard.devices.delays import Delay
+from botyard.devices.fans import Fan
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import laser_bundle
-from botyard.devices.ranging import Delay, Fan
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
 from botyard.engine.build import BodySpec

@@ -1101,10 +1101,12 @@ class Worlds(ReadOnly):
         # command keep their targets, or wait for commands under way.
         of = {
             name: self._batch.state.of(i, name)[self._robots]
-            for name in ("channel", "target", "sent_due")
+            for name in ("channel", "target", "sent_times")
         }
         scaled = self.command[i] * of["channel"][:, SCALE : SCALE + 3]
-        news = (scaled != of["target"]).any(axis=1) | (of["sent_due"][:, COUNT] > 0)
+        news = (scaled != of["target"]).any(axis=1) | (
+            of["sent_times"][:, 0, COUNT] > 0
+        )
         if news.any():
             v, vy, w = self.command[i, news].T.copy()
             sim.core.submit_velocities(

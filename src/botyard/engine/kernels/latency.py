@@ -1,7 +1,14 @@
-"""Late commands and readings in worlds of a batch: ring buffers of values under way.
+"""Late commands and readings: rings of values that wait until they are due.
 
-The rules equal the rules of `botyard.engine.channels` and `botyard.devices.ranging` for
-simulations, to the last bit.
+A ring is an array of times, (1 + k, 2) int64: a header, and a row for each of its k
+slots. The header has `FIRST` and `COUNT`. A slot has `DUE`, the step from which its
+value is available, and `SINCE`, the step in which the value was sent or measured. The
+values themselves are in other arrays. Values never overtake each other.
+
+Worlds of a batch and simulations have the same rings, and hence the same results to the
+last bit. They differ in the place of the rings: all rings of a batch have equal room
+(`Lateness`), while a simulation gives each ring the room that it needs
+(`botyard.engine.rings`).
 """
 
 from __future__ import annotations
@@ -12,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from botyard.engine.kernels.beams import Fans
-from botyard.engine.kernels.jit import inline_kernel, merged_kernel
+from botyard.engine.kernels.jit import entry_kernel, inline_kernel, merged_kernel
 from botyard.engine.kernels.noise import stream_key, symmetric
-from botyard.engine.layout import F8, I2, I8, State
+from botyard.engine.kernels.packed import Output, Sensors
+from botyard.engine.layout import F8, I1, I2, I8, State, World
 
 COMMAND_STREAM = 2
 """Number of a robot's command channel in its random streams."""
@@ -36,14 +44,16 @@ A cycle that starts with a step belongs to that step, although a product of floa
 be slightly less.
 """
 LATENCY, JITTER, RATE, SCALE = 0, 1, 2, 3
-"""Columns of `Lateness.channel`; there are three scales.
+"""Columns of the properties of a command channel; there are three scales.
 
-`Lateness.delay` has the first three columns.
+The properties of readings are the first three columns.
 """
 FIRST, COUNT = 0, 1
-"""Fields of a ring: index of its first used slot, and number of used slots."""
-SLOTS = 2
-"""Column of `Lateness.sent_due` with the first slot."""
+"""Header of a ring: index of its first used slot, and number of used slots."""
+DUE, SINCE = 0, 1
+"""Times of a slot, steps."""
+RING, ROOM, VALUES, WIDTH = 0, 1, 2, 3
+"""Columns of `Delays.place`."""
 ALL, NEW, LATE = 0, 1, 2
 """Selections of range devices.
 
@@ -54,7 +64,7 @@ All devices; late devices that have not measured yet; all late devices.
 class Lateness(NamedTuple):
     """Late commands and readings of a world; m robots, d devices, r readings in all.
 
-    Without room for values under way (k = 0, l = 0) latencies are 0, and rates at least
+    Without room for values under way (k = l = 0) latencies are 0, and rates at least
     the rate of steps. There are few arrays with several quantities each, because a step
     of a world reads the address of each array.
 
@@ -65,29 +75,51 @@ class Lateness(NamedTuple):
     channel : (m, 6) float64
         Properties of command channels: `LATENCY` and `JITTER`, s; `RATE` of robots' cycles,
         Hz, 0: each step; `SCALE`, factors of velocities.
-    sent_due : (m, 2 + k) int64
-        `FIRST` and `COUNT` of a ring of commands under way; the step at which each becomes
-        effective.
+    sent_times : (m, 1 + k, 2) int64
+        Rings of commands under way.
     sent : (m, k, 3) float64
         Commands under way, scaled.
     delay : (d, 3) float64
         Properties of readings: `LATENCY` and `JITTER`, s; `RATE` of measurements, Hz, 0: in
         each step.
-    late_due : (d, 1 + l, 2) int64
-        `FIRST` and `COUNT` of a ring of readings; then for each the step at which it
-        becomes available, and the step it was measured in. The first one is available.
-    late : (l, r) float64
-        Readings, m.
-    late_bright : (l, r) int16
+    late_times : (d, 1 + l, 2) int64
+        Rings of readings; the first one is available.
+    late : (l · r,) float64
+        Readings, m: r for each slot.
+    late_bright : (l · r,) int16
         Laser returns of the readings.
     """
 
     command: F8
     channel: F8
-    sent_due: I8
+    sent_times: I8
     sent: F8
     delay: F8
-    late_due: I8
+    late_times: I8
+    late: F8
+    late_bright: I2
+
+
+class Delays(NamedTuple):
+    """Late readings of a simulation with d devices; S slots and V readings in all.
+
+    Attributes
+    ----------
+    delay : (d, 3) float64
+        As in `Lateness`.
+    place : (d, 4) int64
+        Place of each ring: row of its header in `times` (`RING`), number of its slots
+        (`ROOM`), first element of its first slot in `late` (`VALUES`), and number of its
+        readings in a slot (`WIDTH`).
+    times : (S, 2) int64
+        All rings, one after the other.
+    late, late_bright : (V,) float64, (V,) int16
+        Readings, m, and their laser returns.
+    """
+
+    delay: F8
+    place: I8
+    times: I8
     late: F8
     late_bright: I2
 
@@ -122,6 +154,66 @@ def is_cycle(tick: int, rate: float, dt: float) -> bool:
 
 
 @inline_kernel
+def newest(ring: I8) -> int:
+    """Return the slot of the newest value of a ring that is not empty."""
+    return int((ring[0, FIRST] + ring[0, COUNT] - 1) % (ring.shape[0] - 1))
+
+
+@inline_kernel
+def put(ring: I8, due: int, tick: int) -> int:
+    """Append a value to a ring, and return its slot.
+
+    It is due no earlier than the value before. In a full ring it replaces the newest
+    value.
+    """
+    if ring[0, COUNT] > 0:
+        due = max(due, ring[1 + newest(ring), DUE])
+    if ring[0, COUNT] < ring.shape[0] - 1:
+        ring[0, COUNT] += 1
+    slot = newest(ring)
+    ring[1 + slot, DUE], ring[1 + slot, SINCE] = due, tick
+    return slot
+
+
+@inline_kernel
+def is_next_due(ring: I8, offset: int, tick: int) -> bool:
+    """Return whether the value `offset` places after the oldest one is there and due."""
+    if ring[0, COUNT] <= offset:
+        return False
+    slot = (ring[0, FIRST] + offset) % (ring.shape[0] - 1)
+    return bool(ring[1 + slot, DUE] <= tick)
+
+
+@inline_kernel
+def drop_oldest(ring: I8) -> None:
+    """Remove the oldest value of a ring."""
+    ring[0, FIRST] = (ring[0, FIRST] + 1) % (ring.shape[0] - 1)
+    ring[0, COUNT] -= 1
+
+
+@inline_kernel
+def due_at(
+    latency: float,
+    jitter: float,
+    seed: np.uint64,
+    uid: np.uint64,
+    stream: np.uint64,
+    number: int,
+    tick: int,
+    dt: float,
+) -> int:
+    """Return the step from which a value of the step `tick` is available.
+
+    The draw `number` of the stream decides about the jitter.
+    """
+    draw = 0.0
+    if jitter > 0.0:
+        key = stream_key(seed, uid, stream, np.uint64(tick))
+        draw = symmetric(key, np.uint64(number))
+    return tick + delay_steps(latency, jitter, draw, dt)
+
+
+@inline_kernel
 def is_latency(latency: float, jitter: float, most: int, dt: float) -> bool:
     """Return whether a latency and its jitter, s, are in range.
 
@@ -148,8 +240,9 @@ def is_rate(rate: float, room: int, dt: float) -> bool:
 
 
 @inline_kernel
-def is_ring(first: int, count: int, room: int) -> bool:
-    """Return whether the fields of a ring are valid."""
+def is_ring(ring: I8) -> bool:
+    """Return whether the header of a ring is valid."""
+    first, count, room = ring[0, FIRST], ring[0, COUNT], ring.shape[0] - 1
     return bool((first >= 0) & (first < max(room, 1)) & (count >= 0) & (count <= room))
 
 
@@ -158,12 +251,12 @@ def are_latencies(late: Lateness, dt: float) -> bool:
     """Return whether latencies and scales are in range."""
     found = True
     for i in range(late.channel.shape[0]):
-        # One slot of a ring is for a value that waits for a cycle, another for a value
-        # that is sent now.
+        # One row of a ring is its header, one is for a value that waits for a cycle, and
+        # one for a value that is sent now.
         found = found and is_latency(
             late.channel[i, LATENCY],
             late.channel[i, JITTER],
-            late.sent.shape[1] - 2,
+            late.sent_times.shape[1] - 3,
             dt,
         )
         for axis in range(3):
@@ -171,7 +264,10 @@ def are_latencies(late: Lateness, dt: float) -> bool:
 
     for g in range(late.delay.shape[0]):
         found = found and is_latency(
-            late.delay[g, LATENCY], late.delay[g, JITTER], late.late.shape[0] - 2, dt
+            late.delay[g, LATENCY],
+            late.delay[g, JITTER],
+            late.late_times.shape[1] - 3,
+            dt,
         )
 
     return found
@@ -182,9 +278,11 @@ def are_rates(late: Lateness, dt: float) -> bool:
     """Return whether rates are in range."""
     found = True
     for i in range(late.channel.shape[0]):
-        found = found and is_rate(late.channel[i, RATE], late.sent.shape[1], dt)
+        found = found and is_rate(
+            late.channel[i, RATE], late.sent_times.shape[1] - 1, dt
+        )
     for g in range(late.delay.shape[0]):
-        found = found and is_rate(late.delay[g, RATE], late.late.shape[0], dt)
+        found = found and is_rate(late.delay[g, RATE], late.late_times.shape[1] - 1, dt)
     return found
 
 
@@ -192,16 +290,10 @@ def are_rates(late: Lateness, dt: float) -> bool:
 def are_rings(late: Lateness) -> bool:
     """Return whether rings are valid: their indices are used without a check."""
     found = True
-    for i in range(late.sent_due.shape[0]):
-        found = found and is_ring(
-            late.sent_due[i, FIRST], late.sent_due[i, COUNT], late.sent.shape[1]
-        )
-
-    for g in range(late.late_due.shape[0]):
-        found = found and is_ring(
-            late.late_due[g, 0, FIRST], late.late_due[g, 0, COUNT], late.late.shape[0]
-        )
-
+    for i in range(late.sent_times.shape[0]):
+        found = found and is_ring(late.sent_times[i])
+    for g in range(late.late_times.shape[0]):
+        found = found and is_ring(late.late_times[g])
     return found
 
 
@@ -209,8 +301,8 @@ def are_rings(late: Lateness) -> bool:
 def drop_all(late: Lateness) -> None:
     """Clear commands and values under way, at the start of an episode."""
     late.command[:] = 0.0
-    late.sent_due[:, :SLOTS] = 0
-    late.late_due[:, 0] = 0
+    late.sent_times[:, 0] = 0
+    late.late_times[:, 0] = 0
 
 
 @merged_kernel
@@ -221,12 +313,11 @@ def take_commands(
 
     `is_new`: commands are sent before the step if they differ from the last ones.
     """
-    room = late.sent.shape[1]
     for i in range(late.command.shape[0]):
-        first, count = late.sent_due[i, FIRST], late.sent_due[i, COUNT]
+        ring = late.sent_times[i]
         if (
             late.channel[i, LATENCY] <= 0.0
-            and count == 0
+            and ring[0, COUNT] == 0
             and not is_slower(late.channel[i, RATE], dt)
         ):
             for axis in range(3):
@@ -236,12 +327,13 @@ def take_commands(
 
             continue
 
-        last = (first + count - 1) % room
         if is_new:
             differs = False
             for axis in range(3):
                 before = (
-                    late.sent[i, last, axis] if count > 0 else state.target[i, axis]
+                    late.sent[i, newest(ring), axis]
+                    if ring[0, COUNT] > 0
+                    else state.target[i, axis]
                 )
                 differs = (
                     differs
@@ -249,46 +341,30 @@ def take_commands(
                 )
 
             if differs:
-                draw = 0.0
-                if late.channel[i, JITTER] > 0.0:
-                    draw = symmetric(
-                        stream_key(
-                            seed,
-                            state.uid[i],
-                            np.uint64(COMMAND_STREAM),
-                            np.uint64(tick),
-                        ),
-                        np.uint64(0),
-                    )
-
-                due = tick + delay_steps(
-                    late.channel[i, LATENCY], late.channel[i, JITTER], draw, dt
+                due = due_at(
+                    late.channel[i, LATENCY],
+                    late.channel[i, JITTER],
+                    seed,
+                    state.uid[i],
+                    np.uint64(COMMAND_STREAM),
+                    0,
+                    tick,
+                    dt,
                 )
-                if count > 0:
-                    due = max(due, late.sent_due[i, SLOTS + last])
-                if count < room:
-                    count += 1
-                last = (first + count - 1) % room
-                late.sent_due[i, SLOTS + last] = due
+                slot = put(ring, due, tick)
                 for axis in range(3):
-                    late.sent[i, last, axis] = (
+                    late.sent[i, slot, axis] = (
                         late.command[i, axis] * late.channel[i, SCALE + axis]
                     )
 
         takes = is_cycle(tick, late.channel[i, RATE], dt)
         # If several commands wait for a cycle, the newest one counts.
-        least = 0 if takes else 1
-        while (
-            count > least and late.sent_due[i, SLOTS + (first + least) % room] <= tick
-        ):
+        while is_next_due(ring, 0 if takes else 1, tick):
             if takes:
                 for axis in range(3):
-                    state.target[i, axis] = late.sent[i, first, axis]
+                    state.target[i, axis] = late.sent[i, ring[0, FIRST], axis]
 
-            first = (first + 1) % room
-            count -= 1
-
-        late.sent_due[i, FIRST], late.sent_due[i, COUNT] = first, count
+            drop_oldest(ring)
 
 
 @inline_kernel
@@ -312,28 +388,71 @@ def lacks_readings(late: Lateness, dt: float) -> bool:
     found = False
     for g in range(late.delay.shape[0]):
         found = found or (
-            late.late_due[g, 0, COUNT] == 0 and is_late(late.delay, g, dt)
+            late.late_times[g, 0, COUNT] == 0 and is_late(late.delay, g, dt)
         )
 
     return found
 
 
 @inline_kernel
-def measures(delay: F8, late_due: I8, g: int, which: int, tick: int, dt: float) -> bool:
-    """Return whether a device measures in a step; `which`: see `ALL`."""
+def measures(delay: F8, g: int, ring: I8, selection: int, tick: int, dt: float) -> bool:
+    """Return whether a device with a ring measures in a step; `selection`: see `ALL`."""
     if not is_late(delay, g, dt):
-        return which == ALL
-    first, count, room = (
-        late_due[g, 0, FIRST],
-        late_due[g, 0, COUNT],
-        late_due.shape[1] - 1,
-    )
-    if count == 0 or which == NEW:
-        return bool(count == 0)
+        return selection == ALL
+    if ring[0, COUNT] == 0 or selection == NEW:
+        return bool(ring[0, COUNT] == 0)
     # It measures again if the world was changed while time stands still.
     return is_cycle(tick, delay[g, RATE], dt) or bool(
-        late_due[g, 1 + (first + count - 1) % room, 1] == tick
+        ring[1 + newest(ring), SINCE] == tick
     )
+
+
+@inline_kernel
+def reading_count(fans: Fans, g: int) -> int:
+    """Return the number of readings of a device."""
+    kind = fans.kind[g]
+    return int(fans.readings[fans.first[kind + 1]] - fans.readings[fans.first[kind]])
+
+
+@inline_kernel
+def exchange(
+    ring: I8,
+    late: F8,
+    late_bright: I2,
+    at: int,
+    stride: int,
+    count: int,
+    first: int,
+    is_kept: bool,
+    due: int,
+    tick: int,
+    ranges: F8,
+    bright: I2,
+) -> None:
+    """Replace the readings of a device by its available ones, if there are any.
+
+    With `is_kept`, the readings are queued before, to be available from `due` on. `at`
+    is the place of the first slot in `late`, `stride` the distance of slots. `count`
+    readings of the device start at `first` in `ranges`.
+    """
+    if is_kept:
+        # Otherwise it is measured again in the same step, and keeps its time.
+        if ring[0, COUNT] == 0 or ring[1 + newest(ring), SINCE] != tick:
+            put(ring, due, tick)
+        to = at + stride * newest(ring)
+        for j in range(count):
+            late[to + j], late_bright[to + j] = ranges[first + j], bright[first + j]
+
+    # The first reading is available before it is due: there is none before it.
+    while is_next_due(ring, 1, tick):
+        drop_oldest(ring)
+    if ring[0, COUNT] > 0:
+        source = at + stride * ring[0, FIRST]
+        for j in range(count):
+            ranges[first + j], bright[first + j] = (
+                late[source + j],
+                late_bright[source + j],
+            )
 
 
 @merged_kernel
@@ -341,7 +460,7 @@ def hold_back(
     state: State,
     fans: Fans,
     late: Lateness,
-    which: int,
+    selection: int,
     seed: np.uint64,
     tick: int,
     dt: float,
@@ -350,83 +469,135 @@ def hold_back(
 ) -> None:
     """Queue measurements until they are available; write available ones.
 
-    The output is `ranges` and `bright`. `which`: devices that have measured
+    The output is `ranges` and `bright`. `selection`: devices that have measured
     (`measures`), see `ALL`.
     """
-    room = late.late.shape[0]
-    # Worlds without latency reserve no buffers.
-    if room == 0:
+    # Worlds without latency reserve no rings.
+    if late.late_times.shape[1] == 1:
         return
     for g in range(late.delay.shape[0]):
-        first, count = late.late_due[g, 0, FIRST], late.late_due[g, 0, COUNT]
+        ring = late.late_times[g]
         if not is_late(late.delay, g, dt):
-            late.late_due[g, 0, COUNT] = 0
-            continue
+            ring[0, COUNT] = 0
+        elif selection != NEW or ring[0, COUNT] == 0:
+            exchange(
+                ring,
+                late.late,
+                late.late_bright,
+                fans.out[g],
+                ranges.shape[0],
+                reading_count(fans, g),
+                fans.out[g],
+                measures(late.delay, g, ring, selection, tick, dt),
+                due_at(
+                    late.delay[g, LATENCY],
+                    late.delay[g, JITTER],
+                    seed,
+                    state.uid[fans.row[g]],
+                    fans.key[g],
+                    LATENCY_DRAWS,
+                    tick,
+                    dt,
+                ),
+                tick,
+                ranges,
+                bright,
+            )
 
-        if which == NEW and count > 0:
-            continue
-        begin, kind = fans.out[g], fans.kind[g]
-        end = (
-            begin
-            + fans.readings[fans.first[kind + 1]]
-            - fans.readings[fans.first[kind]]
+
+@entry_kernel
+def find_measuring(
+    delays: Delays, devices: I8, tick: int, dt: float, found: I1
+) -> None:
+    """Write into `found`, (n,), which `devices`, (n,), measure in a step."""
+    for k in range(devices.shape[0]):
+        g = devices[k]
+        at, room = delays.place[g, RING], delays.place[g, ROOM]
+        found[k] = measures(
+            delays.delay, g, delays.times[at : at + 1 + room], ALL, tick, dt
         )
-        if measures(late.delay, late.late_due, g, which, tick, dt):
-            last = (first + count - 1) % room
-            # Otherwise it is measured again in the same step.
-            if count == 0 or late.late_due[g, 1 + last, 1] != tick:
-                draw = 0.0
-                if late.delay[g, JITTER] > 0.0:
-                    key = stream_key(
-                        seed, state.uid[fans.row[g]], fans.key[g], np.uint64(tick)
-                    )
-                    draw = symmetric(key, np.uint64(LATENCY_DRAWS))
 
-                due = tick + delay_steps(
-                    late.delay[g, LATENCY], late.delay[g, JITTER], draw, dt
-                )
-                if count > 0:
-                    due = max(due, late.late_due[g, 1 + last, 0])
-                if count < room:
-                    count += 1
-                last = (first + count - 1) % room
-                late.late_due[g, 1 + last, 0], late.late_due[g, 1 + last, 1] = due, tick
 
-            for j in range(begin, end):
-                late.late[last, j], late.late_bright[last, j] = ranges[j], bright[j]
+@entry_kernel
+def hold_back_some(
+    world: World,
+    sensors: Sensors,
+    delays: Delays,
+    devices: I8,
+    is_kept: I1,
+    seed: np.uint64,
+    tick: int,
+    dt: float,
+    output: Output,
+) -> None:
+    """Replace measurements of `devices`, (n,), by the available readings.
 
-        while count > 1 and late.late_due[g, 1 + (first + 1) % room, 0] <= tick:
-            first = (first + 1) % room
-            count -= 1
-
-        for j in range(begin, end):
-            ranges[j], bright[j] = late.late[first, j], late.late_bright[first, j]
-        late.late_due[g, 0, FIRST], late.late_due[g, 0, COUNT] = first, count
+    `is_kept`, (n,), says of each measurement whether it is queued before.
+    """
+    fans, place = sensors.fans, delays.place
+    for k in range(devices.shape[0]):
+        g = devices[k]
+        if is_late(delays.delay, g, dt):
+            exchange(
+                delays.times[place[g, RING] : place[g, RING] + 1 + place[g, ROOM]],
+                delays.late,
+                delays.late_bright,
+                place[g, VALUES],
+                place[g, WIDTH],
+                reading_count(fans, g),
+                fans.out[g],
+                is_kept[k] != 0,
+                due_at(
+                    delays.delay[g, LATENCY],
+                    delays.delay[g, JITTER],
+                    seed,
+                    world.state.uid[fans.row[g]],
+                    fans.key[g],
+                    LATENCY_DRAWS,
+                    tick,
+                    dt,
+                ),
+                tick,
+                output.ranges,
+                output.bright,
+            )
 
 
 __all__ = [
     "ALL",
     "COMMAND_STREAM",
     "COUNT",
+    "DUE",
     "FIRST",
     "JITTER",
     "LATE",
     "LATENCY",
     "NEW",
     "RATE",
+    "RING",
+    "ROOM",
     "SCALE",
-    "SLOTS",
+    "SINCE",
+    "VALUES",
+    "WIDTH",
+    "Delays",
     "Lateness",
     "are_latencies",
     "are_rates",
     "are_rings",
     "delay_steps",
     "drop_all",
+    "drop_oldest",
+    "find_measuring",
     "has_late_readings",
     "hold_back",
+    "hold_back_some",
     "is_cycle",
+    "is_next_due",
     "is_slower",
     "lacks_readings",
     "measures",
+    "newest",
+    "put",
     "take_commands",
 ]
