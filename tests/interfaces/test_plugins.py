@@ -479,7 +479,7 @@ def test_a_flood_waits_for_itself() -> None:
     async def main() -> None:
         async with served(echo(times=0)) as (parts, pump, connect):
             one, other = await connect(), await connect()
-            # The flood begins when the share of all is used up.
+            # The flood starts when the share of all is used up.
             parts.hub.turns.spend(1.0)
             one.writer.write(b"x" * 2_000_000)
             await until(lambda: pump.clients[0].is_reading_paused)  # type: ignore[union-attr]

@@ -119,3 +119,11 @@ def test_a_callback_may_close_the_participant() -> None:
         one.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", ["a..b", "x" * 100])
+def test_a_static_peer_that_cannot_be_is_left_out_with_a_warning(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert rtps._resolved([name, "127.0.0.1"]) == ["127.0.0.1"]
+    assert f"static peer {name}" in caplog.text

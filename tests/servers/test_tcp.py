@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from botyard.clients.ambf.client import Client
+from botyard.clients.discovery import probe
 from botyard.clients.pioneer import PioneerClient
+from botyard.clients.trace import Trace, play
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import command, frame
 from tests.golden import deviation
@@ -256,3 +259,16 @@ def test_a_chosen_address_alone_is_served(address: str) -> None:
             assert client.update()
         with pytest.raises(PeerError, match="no robot at"):
             PioneerClient("127.0.0.1", port, timeout=2)
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("a..b", 8101), ("x" * 300, 8101), ("127.0.0.1", 99999)]
+)
+def test_an_address_that_cannot_be_has_no_robot(host: str, port: int) -> None:
+    with pytest.raises(PeerError, match="no robot at"):
+        PioneerClient(host, port)
+    with pytest.raises(PeerError, match="no robot at"):
+        play(Trace((), 0.0), host, port)
+    with pytest.raises(PeerError, match="no simulator at"):
+        Client("c", host, port).connect()
+    assert probe(host, first=port, timeout=0.1) == []

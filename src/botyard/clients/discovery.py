@@ -109,7 +109,8 @@ def probe(
                 # it exists.
                 with contextlib.suppress(OSError):
                     _handshake(sock, robot)
-        except OSError:
+        # UnicodeError: no valid host name; OverflowError: past the last port.
+        except (OSError, UnicodeError, OverflowError):
             # Simulators use successive ports, so the first closed one is behind the
             # last robot.
             break

@@ -129,10 +129,10 @@ class PioneerClient:
         self._last_xy: tuple[int, int] | None = None
         try:
             self._socket = socket.create_connection((host, port), timeout)
-        except OSError as error:
-            raise PeerError(
-                f"no robot at {host}:{port}: {error.strerror or error}"
-            ) from None
+        # UnicodeError: no valid host name; OverflowError: no valid port.
+        except (OSError, UnicodeError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise PeerError(f"no robot at {host}:{port}: {reason}") from None
 
         # Commands are short, and must leave at once.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -233,10 +233,10 @@ def play(
     player, ours = TracePlayer(trace, speed), Parser()
     try:
         connection = socket.create_connection((host, port), ANSWER_TIMEOUT_S)
-    except OSError as error:
-        raise PeerError(
-            f"no robot at {host}:{port}: {error.strerror or error}"
-        ) from None
+    # UnicodeError: no valid host name; OverflowError: no valid port.
+    except (OSError, UnicodeError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PeerError(f"no robot at {host}:{port}: {reason}") from None
 
     began = time.monotonic()
     with connection:

@@ -183,7 +183,7 @@ def _check_address(address: str) -> None:
         socket.create_connection(
             (host.strip("[]"), int(port)), CONNECT_TIMEOUT_S
         ).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, UnicodeError, OverflowError) as error:
         raise CommandLineError(
             f"--ray {address}: no cluster answers ({error})"
         ) from None

@@ -83,7 +83,8 @@ class Client:
         """
         try:
             self._socket = socket.create_connection(self._address, self._timeout)
-        except OSError as error:
+        # UnicodeError: no valid host name; OverflowError: no valid port.
+        except (OSError, UnicodeError, OverflowError) as error:
             raise PeerError(
                 f"no simulator at {self._address[0]}:{self._address[1]} (botyard "
                 f"run --ambf 2.0): {error}"

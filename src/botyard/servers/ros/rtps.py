@@ -18,6 +18,7 @@ from typing import Final
 
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import PeerError
+from botyard.names import shown
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.naming import ENCLAVE
 from botyard.protocols.rtps import guids, wire
@@ -374,7 +375,9 @@ def _resolved(names: Sequence[str]) -> list[str]:
     for name in names:
         try:
             found.append(socket.gethostbyname(name))
-        except OSError as error:
-            log.warning("ROS 2: static peer %s: %s", name, error.strerror or error)
+        # UnicodeError: the name is not a valid host name.
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            log.warning("ROS 2: static peer %s: %s", shown(name, 100), reason)
 
     return found
