@@ -383,7 +383,7 @@ async def test_half_calls_end() -> None:
         async with Served() as served:
             with pytest.raises((ConnectionError, AssertionError)):
                 assert await said_to(served.server.port, request("m")[:-5]) == b"never"
-            assert not served.peers and served.server.under_way == 0
+            assert not served.peers and served.server.held == 0
 
 
 @run
@@ -401,10 +401,10 @@ async def test_calls_under_way_have_a_bound_together() -> None:
                 writers.append(writer)
 
             await until(lambda: len(served.server) == 3)
-            assert served.server.under_way < 50_000
+            assert served.server.held < 50_000
             for writer in writers:
                 writer.transport.abort()
-            await until(lambda: served.server.under_way == 0)
+            await until(lambda: served.server.held == 0)
             assert await call(served.uri, "m") == [1, "", 0]
 
 
@@ -420,7 +420,7 @@ async def test_who_holds_calls_back_goes_and_not_who_comes_with_a_short_one() ->
                 _, writer = await connected(served.server.port)
                 writer.write(half + b" " * (size - len(half)))
 
-            await until(lambda: served.server.under_way == 49_590)
+            await until(lambda: served.server.held == 49_590)
             for _ in range(5):
                 assert await call(served.uri, "m", "x" * 500) == [1, "", 1]
             assert len(served.server) >= 3, "the others stay"

@@ -117,7 +117,7 @@ def test_answers_that_clients_of_one_address_do_not_read_have_a_limit() -> None:
             not server._unread
             and not server._all_unread
             and not server._for_room
-            and not server._held
+            and not server.held
         )
 
     serving(act)
@@ -164,7 +164,7 @@ def test_requests_that_are_not_complete_have_a_limit(
         await idle(server)
         assert (
             sum(one.holds for one in (*server._settled, *server._strangers))
-            == server._held
+            == server.held
             <= 1 << 20
         )
         await asyncio.get_running_loop().sock_sendall(honest, b"\0")
@@ -172,7 +172,7 @@ def test_requests_that_are_not_complete_have_a_limit(
         for peer in (*crowd, honest):
             peer.close()
         await until(lambda: not len(server))
-        assert not server._held
+        assert not server.held
 
     serving(act)
 

@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
-from botyard.servers.ros.xmlrpc import listening_socket
+from botyard.servers.ros.xmlrpc import RpcServer
 from botyard.servers.sockets import listening
+from botyard.servers.timeshare import TimeShare
 
 DOORS: dict[str, Callable[[], socket.socket]] = {
     "HTTP": lambda: listening("127.0.0.1", [0], "the test"),
-    "ROS 1": lambda: listening_socket("127.0.0.1"),
+    "ROS 1": lambda: RpcServer("127.0.0.1", 0, lambda *_: 0, TimeShare(1.0))._socket,
 }
 
 

@@ -8,7 +8,6 @@ the last answer, within the share of time for all requests.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 from collections import Counter, deque
@@ -26,9 +25,7 @@ from botyard.protocols.tcpros.session import (
     Subscribed,
     TopicOffer,
 )
-from botyard.servers.ros.xmlrpc import listening_socket
-from botyard.servers.streampeer import StreamPeer
-from botyard.servers.throttledlog import ThrottledLog
+from botyard.servers.ros.peerserver import HoldingPeer, PeerServer
 from botyard.servers.timeshare import TimeShare
 
 MAX_CONNECTIONS: Final = 4000
@@ -87,14 +84,15 @@ class Served(Offer, Protocol):
         ...
 
 
-class Connection(StreamPeer):
+class Connection(HoldingPeer):
     """Connection of a subscriber or of a service's client."""
 
+    message = "request"
     max_stuck = MAX_STUCK
     _numbers = itertools.count(1)
 
     def __init__(self, server: TcprosServer) -> None:
-        super().__init__(server.turns, log, "a TCPROS connection")
+        super().__init__(server, "a TCPROS connection")
         self._server = server
         self.number = next(self._numbers)
         # The header decides whether this is a subscriber or a client of a service.
@@ -104,8 +102,6 @@ class Connection(StreamPeer):
         self._is_answering = False
         """Whether a service is working on this connection's request."""
         self._messages: deque[bytes] = deque()
-        self.holds = 0
-        """Number of bytes that wait to be complete or for their turn."""
         self.owes = 0
         """Number of bytes of answers that the peer has not read."""
 
@@ -117,7 +113,7 @@ class Connection(StreamPeer):
     def closed(self) -> None:
         """Remove the connection."""
         self._server.goes(self)
-        self._hold(0)
+        self.hold(0)
         self._messages.clear()
         self._owe(0)
         topic = self.session.topic
@@ -146,22 +142,7 @@ class Connection(StreamPeer):
     def _count(self) -> None:
         """Update the number of bytes held for this connection."""
         if not self.is_leaving:
-            self._hold(len(self.inbox) + self.session.waiting)
-
-    def _hold(self, held: int) -> None:
-        more, self.holds = held - self.holds, held
-        self._server.hold(more)
-
-    def give_up(self) -> None:
-        """Drop the connection, because it holds too much of the shared buffer."""
-        self._server.throttled_log.log(
-            logging.WARNING,
-            "ROS 1: dropped a request of %s: the limit of %d bytes for requests "
-            "in progress is exceeded, mostly by it",
-            self.source,
-            MAX_HELD,
-        )
-        self.drop()
+            self.hold(len(self.inbox) + self.session.waiting)
 
     def stuck(self) -> None:
         """Drop a peer that has not read for too long."""
@@ -350,7 +331,7 @@ class Connection(StreamPeer):
                 self._owe(self.outlet.unread if self.outlet.is_full else 0)
 
 
-class TcprosServer:
+class TcprosServer(PeerServer[Connection]):
     """TCPROS port of a node.
 
     Parameters
@@ -379,49 +360,26 @@ class TcprosServer:
         services: Mapping[str, Offer],
         turns: TimeShare,
     ) -> None:
-        self.name, self.topics, self.services, self.turns = (
-            name,
-            topics,
-            services,
-            turns,
-        )
-        self._socket = listening_socket(host)
-        self.port: int = self._socket.getsockname()[1]
-        self.throttled_log = ThrottledLog(log)
+        self.name, self.topics, self.services = name, topics, services
         self._strangers: Pool[Connection] = Pool(MAX_STRANGERS, MAX_STRANGERS_EACH)
         self._settled: Pool[Connection] = Pool(MAX_CONNECTIONS, MAX_EACH)
-        self._server: asyncio.Server | None = None
-        self._held = 0
+        super().__init__(host, 0, "ROS 1", turns, self._strangers, self._settled)
         self._answering: Counter[str] = Counter()
         self._unread: Counter[str] = Counter()
         self._all_unread = 0
         self._for_room: dict[Connection, None] = {}
         """Clients of services that wait until answers are read."""
 
-    async def start(self) -> None:
-        """Accept connections."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: Connection(self), sock=self._socket
-        )
+    @property
+    def max_held(self) -> int:
+        """Maximum number of bytes of incomplete or queued headers and requests."""
+        return MAX_HELD
 
-    def close(self) -> None:
-        """Stop accepting connections, and close the open ones.
-
-        Peers have `CLOSE_TIMEOUT_S` to read the last data.
-        """
-        if self._server is not None:
-            self._server.close()
-        else:
-            self._socket.close()
-
-        for one in (*self._strangers, *self._settled):
-            one.finish()
+    def accepted(self) -> Connection:
+        """Return the protocol of a new connection."""
+        return Connection(self)
 
     # -- connections
-
-    def __len__(self) -> int:
-        return len(self._strangers) + len(self._settled)
 
     def comes(self, one: Connection) -> None:
         """Add a connection; it may displace another one."""
@@ -436,25 +394,6 @@ class TcprosServer:
         # Settled connections have their own limits, so strangers cannot displace them.
         self._settled.add(one)
         return True
-
-    def hold(self, more: int) -> None:
-        """Count held bytes; drop the largest holder if there are too many.
-
-        It is the connection that holds most, of the address that holds most.
-        """
-        self._held += more
-        # The sum over all connections below costs time, so it runs only above the
-        # limit.
-        if more <= 0 or self._held <= MAX_HELD:
-            return
-        held: Counter[str] = Counter()
-        everybody = (*self._strangers, *self._settled)
-        for one in everybody:
-            held[one.source] += one.holds
-        most = max(held, key=held.__getitem__)
-        max(
-            (one for one in everybody if one.source == most), key=lambda one: one.holds
-        ).give_up()
 
     def may_answer(self, one: Connection) -> bool:
         """Return whether a connection's next request may run now.

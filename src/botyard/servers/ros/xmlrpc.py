@@ -18,14 +18,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from botyard.errors import PeerError, PortError
+from botyard.errors import PeerError
 from botyard.interfaces.http_admission import Pool
 from botyard.protocols.tcpros import http, xmlrpc
 from botyard.protocols.tcpros.http import Call, Calls, HttpError
 from botyard.servers.outlet import Outlet
-from botyard.servers.sockets import listening, reason_of
-from botyard.servers.streampeer import Peer, StreamPeer
-from botyard.servers.throttledlog import ThrottledLog
+from botyard.servers.ros.peerserver import HoldingPeer, PeerServer
+from botyard.servers.streampeer import Peer
 from botyard.servers.timeshare import TimeShare
 
 CALL_TIMEOUT: Final = 3.0
@@ -71,14 +70,15 @@ Answer = Callable[[str, tuple[Any, ...], Peer], Any]
 """Function from a call's method, arguments and peer to its answer."""
 
 
-class _Rpc(StreamPeer):
+class _Rpc(HoldingPeer):
     """Incoming connection."""
 
+    message = "call"
+
     def __init__(self, server: RpcServer) -> None:
-        super().__init__(server.turns, log, "an XML-RPC call")
+        super().__init__(server, "an XML-RPC call")
         self._server = server
         self._calls = Calls()
-        self._under_way = 0
         self._pieces: Iterator[str] | None = None
         self._body = bytearray()
         self._is_large = False
@@ -152,30 +152,11 @@ class _Rpc(StreamPeer):
 
     def receive(self, data: bytes) -> None:
         """Parse a piece of a call."""
-        self._under_way += len(data)
-        self._server.under_way += len(data)
-        if self._server.under_way > MAX_UNDER_WAY:
-            self._server.make_room()
+        self.hold(self.holds + len(data))
         self._calls.receive(data)
 
-    @property
-    def holds(self) -> int:
-        """Number of bytes of the call in progress."""
-        return self._under_way
-
-    def give_up(self) -> None:
-        """Drop the connection, because its call uses too much of the shared buffer."""
-        self._server.throttled_log.log(
-            logging.WARNING,
-            "ROS 1: dropped a call of %s: the limit of %d bytes for calls in "
-            "progress is exceeded, mostly by it",
-            self.peer.address,
-            MAX_UNDER_WAY,
-        )
-        self.drop()
-
     def _obey(self, call: Call) -> None:
-        self._call_ends()
+        self.hold(0)
         try:
             self._pieces = xmlrpc.response(
                 self._server.answer(call.method, call.args, self.peer)
@@ -219,17 +200,13 @@ class _Rpc(StreamPeer):
 
     # -- limits
 
-    def _call_ends(self) -> None:
-        self._server.under_way -= self._under_way
-        self._under_way = 0
-
     def _let_large_go(self) -> None:
         if self._is_large:
             self._is_large = False
             self._server.large_done(self)
 
     def _let_go_of_call(self) -> None:
-        self._call_ends()
+        self.hold(0)
         self._let_large_go()
         self._body.clear()
         self._pieces = None
@@ -240,7 +217,7 @@ class _Rpc(StreamPeer):
         super().finish(seconds)
 
 
-class RpcServer:
+class RpcServer(PeerServer[_Rpc]):
     """XML-RPC server on a port.
 
     Parameters
@@ -270,53 +247,22 @@ class RpcServer:
         turns: TimeShare,
         service: str = "ROS 1",
     ) -> None:
-        self._socket = listening_socket(host, port, service)
-        self.port: int = self._socket.getsockname()[1]
-        self.answer = answer
-        self.turns = turns
-        self.throttled_log = ThrottledLog(log)
-        self.under_way = 0
         self._connections: Pool[_Rpc] = Pool(MAX_CONNECTIONS, MAX_EACH)
+        super().__init__(host, port, service, turns, self._connections)
+        self.answer = answer
         self._large: Counter[str] = Counter()
         self._for_large: deque[_Rpc] = deque()
-        self._server: asyncio.Server | None = None
 
-    def make_room(self) -> None:
-        """Drop the longest call of the source whose calls use most of the buffer.
+    @property
+    def max_held(self) -> int:
+        """Maximum number of bytes of all unfinished calls."""
+        return MAX_UNDER_WAY
 
-        So a peer that delays its call is disconnected, not a peer with a short call.
-        """
-        held: dict[str, int] = {}
-        for connection in self._connections:
-            held[connection.source] = held.get(connection.source, 0) + connection.holds
-        # By source, because one peer can spread its calls over many connections.
-        most = max(held, key=held.__getitem__)
-        max(
-            (c for c in self._connections if c.source == most), key=lambda c: c.holds
-        ).give_up()
-
-    async def start(self) -> None:
-        """Accept connections."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Rpc(self), sock=self._socket)
-
-    def close(self) -> None:
-        """Stop accepting connections, and close the open ones.
-
-        Peers have `CLOSE_TIMEOUT_S` to read the last data.
-        """
-        if self._server is not None:
-            self._server.close()
-        else:
-            self._socket.close()
-
-        for one in self._connections:
-            one.finish()
+    def accepted(self) -> _Rpc:
+        """Return the protocol of a new connection."""
+        return _Rpc(self)
 
     # -- connections
-
-    def __len__(self) -> int:
-        return len(self._connections)
 
     def comes(self, one: _Rpc) -> None:
         """Add a connection."""
@@ -371,22 +317,6 @@ class RpcServer:
             # Wake one connection only: each finished answer makes room for one.
             self._for_large.remove(following)
             self.turns.wants(following)
-
-
-def listening_socket(host: str, port: int = 0, service: str = "ROS 1") -> socket.socket:
-    """Return a listening socket for a service.
-
-    Raises
-    ------
-    PortError
-        The address does not belong to this machine, or the port is taken.
-    """
-    try:
-        return listening(host, [port], service)
-    except OSError as error:
-        raise PortError(
-            f"cannot listen on {host}:{port} for {service}: {reason_of(error, port)}"
-        ) from None
 
 
 async def connected(
@@ -481,5 +411,4 @@ __all__ = [
     "call",
     "connected",
     "converse",
-    "listening_socket",
 ]

@@ -32,7 +32,6 @@ from botyard.interfaces.http_admission import (
 )
 from botyard.servers.sockets import has_unread, read_in_pieces
 from botyard.servers.throttledlog import ThrottledLogAdapter
-from botyard.servers.web.websocketpeer import WebSocketPeer
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
 """Timeout of open requests at shutdown, s."""
@@ -197,7 +196,7 @@ class _Http(_ChunkedReader, H11Protocol):
         self.app_state = {**self.app_state, "caller": self.caller}
         if self.ws_protocol_class is not None:
             self.ws_protocol_class = partial(
-                _WebSocket, self.caller, self._gate, self._quiet
+                WebSocketConnection, self.caller, self._gate, self._quiet
             )  # type: ignore[assignment]
 
         super().connection_made(self._begin(transport))  # type: ignore[arg-type]
@@ -242,7 +241,7 @@ class _Http(_ChunkedReader, H11Protocol):
         self.caller.closes(self._loop.time())
 
 
-class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
+class WebSocketConnection(_ChunkedReader, WebSocketsSansIOProtocol):
     """WebSocket connection; its `WebSocketPeer` charges the cost of its work."""
 
     def __init__(
@@ -253,7 +252,8 @@ class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
         # logging.
         self.logger = self.conn.logger = quiet  # type: ignore[assignment]
         self.caller = caller
-        self.peer: WebSocketPeer | None = None
+        self.changed: Callable[[], object] | None = None
+        """Callback when the client reads again, or is gone."""
         self.paused_since = 0.0
         """Time since when the client does not read, if `is_writable` is False, s."""
         self._gate = gate
@@ -271,8 +271,8 @@ class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
         self._end()
         self._gate.goes(self.caller)
         super().connection_lost(exc)
-        if self.peer is not None:
-            self.peer.wake()
+        if self.changed is not None:
+            self.changed()
 
     @property
     def is_over(self) -> bool:
@@ -297,8 +297,8 @@ class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
     def resume_writing(self) -> None:
         """See `asyncio.Protocol`."""
         super().resume_writing()
-        if self.peer is not None:
-            self.peer.wake()
+        if self.changed is not None:
+            self.changed()
 
     def write(self, data: bytes, is_text: bool) -> None:
         """Write a message."""

@@ -9,38 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from typing import Protocol
 
 from starlette.websockets import WebSocket
 
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.interfaces.http_admission import Caller
 from botyard.protocols.tokenbucket import Budget
-
-
-class Connection(Protocol):
-    """Connection of the HTTP server (`botyard.servers.web.http`)."""
-
-    peer: WebSocketPeer | None
-    paused_since: float
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether the client reads what is written."""
-        ...
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the connection is closed or being closed."""
-        ...
-
-    def write(self, data: bytes, is_text: bool) -> None:
-        """Write a message."""
-        ...
-
-    def hang_up(self, code: int, reason: str) -> None:
-        """Close the connection, whether the client reads or not."""
-        ...
+from botyard.servers.web.http import WebSocketConnection
 
 
 class WebSocketPeer(ABC):
@@ -56,7 +31,7 @@ class WebSocketPeer(ABC):
 
     def __init__(self, socket: WebSocket, fence: ErrorBarrier) -> None:
         self.caller: Caller = socket.state.caller
-        self.connection: Connection = socket.state.connection
+        self.connection: WebSocketConnection = socket.state.connection
         self.fence = fence
         self.loop = asyncio.get_running_loop()
         self.has_received = False
@@ -97,7 +72,7 @@ class WebSocketPeer(ABC):
 
     async def serve(self) -> None:
         """Read messages until one side closes."""
-        self.connection.peer = self
+        self.connection.changed = self.wake
         self.wake()
         try:
             while True:
@@ -115,7 +90,7 @@ class WebSocketPeer(ABC):
                     data = message.get("bytes") or b"" if text is None else text
                     self.fence.run(self.receive, data)
         finally:
-            self.connection.peer = None
+            self.connection.changed = None
             for handle in (self._woken, self._alarm):
                 if handle is not None:
                     handle.cancel()
@@ -161,4 +136,4 @@ class WebSocketPeer(ABC):
         self._flushed.set()
 
 
-__all__ = ["Connection", "WebSocketPeer"]
+__all__ = ["WebSocketPeer"]
