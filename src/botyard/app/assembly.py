@@ -50,6 +50,7 @@ def assemble(
     )
     parts = compose(
         sim,
+        # None makes the hub step without waiting for wall time.
         interval=None if o.fast else interval,
         duration=o.duration or settings.duration,
         settings=_settings(o),
@@ -65,6 +66,8 @@ def assemble(
         folders=_map_folders(sim, o),
         reading=o.reading(),
         limits=JobLimits(time=o.job_time, memory=o.job_memory * MIB),
+        # Clients choose only the name of a picture. The folder of the log is the one
+        # place where the user has already allowed files.
         pictures=Path()
         if o.log_file is None or is_device(o.log_file)
         else Path(o.log_file).parent,
@@ -92,6 +95,8 @@ def _settings(o: RunOptions) -> PioneerSettings:
         gripper_layout=o.gripper_layout,
         log_packets=o.log_packets_received,
         log_movement=o.log_movement_sent,
+        # Flags of the SIMINFO packet: bit 0 for a simulator with a user interface, bit
+        # 1 for one that was restarted after a crash.
         siminfo_flags=(0 if o.unattended else 1)
         | (2 if o.restarting_after_crash else 0),
     )
@@ -111,6 +116,8 @@ def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
 
 def _with_battery(spec: RobotSpec, simulate: bool) -> RobotSpec:
     """Give a model a draining battery if `simulate` is set and it has none."""
+    # A model that has a capacity keeps it. Bodies without a drive use no energy, so a
+    # battery would never drain.
     if not simulate or spec.battery.capacity_wh > 0.0 or not spec.drive:
         return spec
     return replace(spec, battery=replace(spec.battery, capacity_wh=DEFAULT_CAPACITY))
@@ -146,6 +153,8 @@ def add_robots(
         last = o.start[-1]
         if isinstance(last, Pose):
             return sim.core.places.near(spec, last, count)
+        # The counter advances by the whole group, so that the next client of any
+        # factory starts on a place of its own.
         index = next(itertools.islice(made, count - 1, None)) - count + 1
         return _start_poses(sim, spec, (last,), index, count)
 
@@ -156,6 +165,8 @@ def add_robots(
 def _names(sim: Simulation, base: str, chosen: Sequence[str | None]) -> list[str]:
     """Return names of robots of one model: the chosen ones, or free ones."""
     given = {name for name in chosen if name is not None}
+    # A chosen name may look like a generated one, such as p3dx_002, and must not be
+    # given twice.
     free = (n for n in sim.core.unique_names(base, len(chosen)) if n not in given)
     return [next(free) if name is None else name for name in chosen]
 
@@ -249,6 +260,8 @@ async def open_interfaces(
 
         sim = parts.hub.sim
         packets = PacketLog(o.record_packets, lambda: sim.time, force=o.force)
+        # The stack closes in reverse order: the interfaces stop first, and their last
+        # bytes still reach the log.
         stack.callback(packets.close)
         parts.robot_servers.desk.taps.add(packets.take)
         parts.recordings.has_packets = True
@@ -261,6 +274,8 @@ async def open_interfaces(
 
         stack.callback(TimingLog(parts.robot_servers, o.log_timing_stats).close)
 
+    # Interfaces start last, so that recordings and packet logs contain the first bytes
+    # of the first client.
     await begin_interfaces(stack, run, rest)
     return run
 
@@ -293,6 +308,7 @@ def _record(parts: Parts, o: RunOptions) -> None:
         patient=o.fast,
     )
     try:
+        # The check of the options may be long ago, and the disk can have changed since.
         parts.recordings.begin(path, choices)
     except OSError as error:
         raise CommandLineError(

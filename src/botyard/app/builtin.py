@@ -72,6 +72,8 @@ WISHES: Final[dict[str, Wish]] = {}
 
 def _option(name: str, of: str) -> Option:
     """Return the option of an interface that corresponds to an option of the run."""
+    # One declaration serves the command line and `--interface`, so that bounds,
+    # defaults and texts cannot differ between the two.
     option = OPTIONS[of]
     kind = option.kind
     value = (
@@ -90,6 +92,8 @@ def _option(name: str, of: str) -> Option:
             for x, y in ((low, kind.low), (high, kind.high))
         )
 
+    # Only words need a list: numbers are checked against their bounds, and any other
+    # text is checked where it is used.
     words = kind.words if isinstance(kind, OneOf) else ()
     default = option.default
     return Option(name, value, default, option.about or option.help, low, high, words)
@@ -124,6 +128,8 @@ def _built_in(
 
 
 def _pioneer(run: Run, interface: Interface) -> Switch:
+    # The method, not its result: only the first start restores the ports from before a
+    # restart. A later start opens the usual ones.
     ports = run.take_ports
     return Switch(
         interface.about,
@@ -147,6 +153,8 @@ def _lockstep(run: Run, interface: Interface) -> Switch:
         parts.control.stepper = parts.lockstep
 
     async def stop() -> None:
+        # Clients that wait for a step are released first. Otherwise they would block
+        # the world after stepping is switched off.
         parts.lockstep.release_all()
         parts.control.stepper = None
 
@@ -178,6 +186,8 @@ def _page(run: Run, interface: Interface) -> Switch:
         False,
         start,
         stop,
+        # `run.page()` creates the page, so a question about its address must not call
+        # it before its start.
         address=lambda: run.page().address if run.has_page else None,
     )
 
@@ -227,6 +237,7 @@ AMBF: Final = replace(
         serve=lambda run, it: run.ros.link_switch(it),
         carrier=Carrier.TCP,
         port=AMBF_PORT,
+        # A port of -1 switches off this interface alone: AMBF's objects stay on ROS.
         is_asked=lambda o: o.ambf is not None and o.ambf_port >= 0,
         asking={"ambf": "2.0"},
         is_offered=lambda o: (
@@ -277,6 +288,8 @@ ROS1: Final = _built_in(
         or o.ros_master is not None
         or (
             o.ambf is not None
+            # The original AMBF speaks ROS 1 only, so `--ambf` alone selects it. A
+            # chosen ROS 2 transport replaces it.
             and not (o.ros2 or o.ros_domain_id is not None or o.zenoh or o.zenoh_router)
         )
     ),
@@ -341,6 +354,8 @@ METRICS: Final = _built_in(
     serve=_metrics,
     level=Level.WATCH,
     is_asked=lambda o: o.metrics_port is not None,
+    # The metrics have no usual port of their own, so a start without an option takes
+    # any free one.
     asking={"metrics_port": 0},
     fields={"port": "metrics_port"},
 )
@@ -387,6 +402,8 @@ def with_interfaces(o: RunOptions) -> RunOptions:
         name = text.partition(":")[0]
         if name not in BUILT_IN:
             continue
+        # Interfaces of other packages keep their own options: `begin_interfaces` reads
+        # those.
         _, said = parse_choice(text)
         wish = WISHES[name]
         changed = replace(
@@ -397,6 +414,8 @@ def with_interfaces(o: RunOptions) -> RunOptions:
                 if option in wish.fields
             },
         )
+        # An option such as the port may already select the interface. `asking` would
+        # then overwrite the value that the user gave.
         o = changed if wish.is_asked(changed) else replace(changed, **wish.asking)
 
     return o
@@ -423,6 +442,8 @@ def default_step(o: RunOptions) -> DefaultStep:
         else [(wish.step_s(o), name) for name, wish in WISHES.items()]
     )
     return min(
+        # The smallest step wins: every selected interface can work with a smaller step
+        # than its own, none with a larger one.
         (DefaultStep(step, name) for step, name in wanted if step is not None),
         default=DefaultStep(DEFAULT_STEP_S, ""),
     )

@@ -34,6 +34,8 @@ def _is_token(text: str) -> bool:
     """Return whether the page accepts a text as a token (`tokenOf` in
     web/src/stores/kept.ts).
     """
+    # The page sends the token in an HTTP header. Browsers strip spaces at the ends of a
+    # header, and reject control characters and text outside of Latin-1.
     return (
         len(text) <= MAX_TOKEN
         and re.fullmatch(
@@ -59,6 +61,8 @@ def check_options(o: RunOptions) -> None:
     )
     for name in (o.map, o.map_argument):
         needs.add_file(name)
+    # Extras come first: one error lists all missing packages, before the user corrects
+    # anything else.
     needs.check()
     _check_ros(o)
     if o.interface:
@@ -83,6 +87,7 @@ def check_options(o: RunOptions) -> None:
         ("--rosbridge-token", o.rosbridge_token),
         ("--foxglove-token", o.foxglove_token),
     ):
+        # An empty --gui-token means a random token, so only the page accepts one.
         if token is None or (not token and option == "--gui-token") or _is_token(token):
             continue
         raise CommandLineError(
@@ -97,6 +102,8 @@ def check_options(o: RunOptions) -> None:
             "the page needs a token"
         )
 
+    # These files are written at the end of the run. A wrong folder must be an error
+    # now, not after hours of simulation.
     check_can_be_written("--snapshot", o.snapshot, force=o.force)
     check_can_be_written("--save-scenario", o.save_scenario, force=o.force)
     check_can_be_written("--record", o.record, force=o.force)
@@ -162,23 +169,30 @@ def check_world(
     ModelError, ModelFileError
         A robot model is unknown or not valid.
     """
+    # With the start dialog, the robots are known only after the user has answered.
     choices = () if asks else o.chosen_robots(bool(world.robots))
     specs = [_model(c.model) for c in choices]
     made = [_model(model) for model in o.factories]
     boxes = tuple(boxes)
     for spec in made:
+        # A factory gives each client a robot of its own to drive; a fixed body has no
+        # motors that a Pioneer client could command.
         if not spec.drive:
             raise CommandLineError(
                 f"--robot-factory: robot factory: {spec.name} cannot drive, so "
                 "no client could use it"
             )
 
+    # Robots use consecutive ports, and 65535 is the highest TCP port. Checked here,
+    # because half of the robots would already be open when the last port fails.
     if o.port + len(choices) + len(o.factories) - 1 > 65535:
         raise CommandLineError(
             f"{len(choices) + len(o.factories)} robots do not fit on the ports "
             f"from {o.port} to 65535"
         )
 
+    # Names are computed before any robot exists, so that --joystick can be checked at
+    # the start.
     names = _names(
         [body_name(b.name) for b in boxes],
         [p.name for p in world.robots],
@@ -221,6 +235,8 @@ def _names(
     for wanted, spec in chosen:
         name = spec.name if wanted is None else check_name(wanted)
         if wanted is None:
+            # The same numbering as the simulation uses for added robots: the first
+            # keeps the bare name of its model, the second ends in _002.
             n = 1
             while name in taken:
                 n += 1
@@ -253,6 +269,8 @@ def _check_ros(o: RunOptions) -> None:
         o.ros2 or o.ros_domain_id is not None,
     )
     if ros2 or o.zenoh or o.zenoh_router:
+        # Reading the variables is the check: it raises WorldError for a value that is
+        # not valid. The result is read again when ROS starts.
         from botyard.protocols.dds.environment import Environment
 
         Environment.read(domain=o.ros_domain_id)
@@ -297,6 +315,7 @@ def check_can_be_written(
         reason = "it is a folder"
     elif not os.path.isdir(folder):
         reason = f"there is no folder {folder}"
+    # A new file needs permission in its folder; an existing one needs it on the file.
     elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
         reason = "permission denied"
     else:
@@ -322,6 +341,7 @@ def check_picture(option: str, name: str) -> None:
     from PIL import Image
 
     suffix = Path(name).suffix.lower()
+    # Pillow reads more formats than it writes, so a known suffix alone is not enough.
     kind = Image.registered_extensions().get(suffix)
     if kind is None or kind not in Image.SAVE:
         raise CommandLineError(

@@ -127,9 +127,13 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     watchdog : float
         See `Lockstep`.
     """
+    # The order follows the references: the hub paces the world, jobs belong to the hub,
+    # and every other part hands its work to the jobs.
     hub = Hub(sim, interval=interval, duration=duration)
     work = LoopHost(hub)
     control = Control(sim, read_only=read_only, allow_exit=allow_exit)
+    # Control is imported by every interface, so it must not import servers. The parts
+    # that need a server are set here.
     control.clock = hub
     # A robot must stop when its driver no longer renews the command.
     hub.looks.append(lambda: stop_expired_drivers(control))
@@ -140,6 +144,8 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
         sim, work, folders=folders, options=reading, limits=limits
     )
     control.painter = painter = Pictures(sim, work, pictures, limits)
+    # Without a log file there is nothing to rotate, and control then refuses the
+    # operation.
     if rotate_logs is not None:
         control.logs = LogFiles(rotate_logs, time.monotonic)
     desk = PioneerRequests(control)
@@ -157,6 +163,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
         equip=equip,
         program=program,
     )
+    # Set last, because the map loader and the robot servers refer to each other.
     maps.populate = robot_servers.receive
     return Parts(
         hub, control, robot_servers, maps, painter, recordings, movies, lockstep, work

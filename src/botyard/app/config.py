@@ -25,6 +25,8 @@ def read_value(option: Option, value: Any) -> Any:
     ValueError
         The value is not valid; the message names the expected and the found value.
     """
+    # A pose is a list in YAML, so `start: [0, 0, 90]` is one value of a repeatable
+    # option, not three.
     if option.many and option.kind.is_one(value):
         value = [value]
     if option.many != isinstance(value, list):
@@ -47,6 +49,8 @@ def read_config(path: str) -> dict[str, Any]:
         valid;
         the error names the line.
     """
+    # Hidden options are between a supervisor and its simulator: a file that sets one
+    # would confuse both.
     known = {
         o.long: o
         for name, o in OPTIONS.items()
@@ -68,6 +72,8 @@ def read_config(path: str) -> dict[str, Any]:
                 raise file.fail(where, f"unknown option{did_you_mean(str(key), known)}")
 
             try:
+                # The value is only checked here, while the line is known. The command
+                # line converts it again with its own precedence.
                 read_value(option, value)
             except ValueError as error:
                 raise file.fail(where, str(error)) from None
@@ -115,6 +121,8 @@ def with_world_options(
     words = world_words()
     changes: dict[str, Any] = {}
     for key, value in options.items():
+        # Not all options are allowed: a downloaded world file must not open ports,
+        # write files or set tokens.
         where, option = f"{source}: options: {key}", words.get(key)
         if option is None:
             raise CommandLineError(f"{where}: {refusal(key)}")
@@ -123,6 +131,8 @@ def with_world_options(
         except ValueError as error:
             raise CommandLineError(f"{where}: {error}") from None
 
+    # The command line takes precedence over the world file, even if it repeats the
+    # default value.
     return replace(
         o, **{name: value for name, value in changes.items() if not is_given(name)}
     )

@@ -70,6 +70,7 @@ def asks_for_map(o: RunOptions) -> bool:
     CommandLineError
         ``--start-dialog`` contradicts other options.
     """
+    # An empty `--map ""` is a choice as well: AMRISim starts without a map then.
     if (
         o.map
         or o.map_argument
@@ -86,6 +87,8 @@ def asks_for_map(o: RunOptions) -> bool:
 
         return False
 
+    # Without a terminal, the run may belong to a script that would wait for an answer
+    # for ever.
     return o.start_dialog or (sys.stdin.isatty() and default_map() is None)
 
 
@@ -95,6 +98,8 @@ def map_name(o: RunOptions, remark: Remark) -> str | None:
 
     None: no map. The start dialog or an empty world takes its place.
     """
+    # Two maps are an error: silently preferring one of them would simulate a world that
+    # the user did not expect.
     names = [n for n in (o.stageworld, o.map, o.map_argument) if n]
     if len(names) > 1:
         raise CommandLineError(
@@ -105,6 +110,7 @@ def map_name(o: RunOptions, remark: Remark) -> str | None:
     if o.nomap or o.map == "" or asks_for_map(o):
         return None
 
+    # Before the shipped map, so that an installation can have a default of its own.
     users = default_map()
     if users is not None:
         remark(f"no map given: using {users}")
@@ -191,6 +197,8 @@ def with_map_of(
     saved: SavedState, world: World, o: RunOptions, remark: Remark
 ) -> World:
     """Return the world with the map that was loaded before a crash."""
+    # A map of a ROS topic cannot be read again as a file: its publisher may be gone
+    # since the crash.
     if saved.map == world.scene.source or saved.map.startswith("ros:"):
         return world
     if not saved.map:
@@ -199,6 +207,8 @@ def with_map_of(
         return replace(
             world, scene=read_world(saved.map, replace(o.reading(), warn=remark)).scene
         )
+    # A restart must not fail over a map that has been deleted: the robots' clients wait
+    # for their ports.
     except (FormatError, OSError, ValueError) as error:
         remark(f"cannot read the map that was loaded before the crash: {error}")
         return world
@@ -231,6 +241,8 @@ def make_simulation(
 
     described = descriptions(o, {b.name for b in world.scene.boxes}, warn)
     scene = replace(world.scene, boxes=(*world.scene.boxes, *described.bodies))
+    # Checked before compiling: a typing mistake must not cost the seconds of a
+    # compilation.
     warm_up(check_world(o, world, scene.boxes, asks_for_map(o)))
     s = world.settings
     settings: dict[str, Any] = {
@@ -248,6 +260,8 @@ def make_simulation(
         range_step=(o.resolution or 20) / 1000.0 if o.compat == "amrisim" else 0.0,
         begin=tick,
         warn=warn,
+        # Settings that neither option nor world defines keep the defaults of
+        # `Simulation`, which are declared only there.
         **{name: value for name, value in settings.items() if value is not None},
     )
     sim.core.describe(described)

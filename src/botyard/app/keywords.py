@@ -44,6 +44,8 @@ def options_of(keywords: Mapping[str, Any]) -> RunOptions:
         with python_words():
             o = with_interfaces(o)
 
+    # Port 0 takes any free port for each robot, so there is no range that could end
+    # beyond the last TCP port.
     ports = o.port + len(o.robots) + len(o.factories) - 1
     if o.port and ports > 65535:
         raise ArgumentError(
@@ -57,6 +59,8 @@ def options_of(keywords: Mapping[str, Any]) -> RunOptions:
 def _no_keyword(word: str) -> str:
     """Return the error text for an unknown keyword."""
     other = next(
+        # Users who know the command line write its names: `gui_port` and `no_gui`
+        # deserve a better answer than a similar word.
         (o for o in OPTIONS.values() if word in (o.name, o.long.replace("-", "_"))),
         None,
     )
@@ -75,8 +79,11 @@ def in_python(text: str) -> str:
         option = flags.get(match[0])
         if option is None or option.keyword is None:
             return match[0]
+        # The flag --no-gui corresponds to page=False: the keyword states the opposite.
         return f"{option.keyword}=False" if option.negated else option.keyword
 
+    # The lookbehind keeps hyphens inside of words and paths, such as "real-time" or
+    # "my-map", from being read as options.
     return re.sub(r"(?<![\w-])--?[a-z][a-z0-9-]*", word, text)
 
 
@@ -110,6 +117,8 @@ def value_words(option: Option) -> str:
 
 def described(option: Option) -> str:
     """Return the description of a keyword, for the reference."""
+    # The default in brackets and "Repeatable" describe the command line. The reference
+    # of keywords has columns for both.
     text = re.sub(r"\s*\[[^\]]*\]$", "", option.help).replace(" Repeatable.", "")
     return option.about or in_python(text)
 

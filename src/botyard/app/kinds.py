@@ -61,12 +61,15 @@ def parse_start(text: str) -> Pose | str:
     if word in ("outside", "random"):
         return word
     try:
+        # A wrong count of numbers raises ValueError too, when it is unpacked, so one
+        # message covers both.
         x, y, th = (float(w) for w in word.split(","))
     except ValueError:
         raise ValueError(
             f'expected x,y,th (mm, mm, degrees), "outside" or "random", found "{text}"'
         ) from None
 
+    # float() accepts "nan" and "inf", and neither is a place in the world.
     if not all(map(math.isfinite, (x, y, th))):
         raise ValueError(f'expected finite numbers, found "{text}"')
     return Pose(from_mm(x), from_mm(y), from_deg(th))
@@ -150,6 +153,7 @@ class Text(Kind):
 
     def read(self, value: object) -> str:
         """Return text; a number that serves as a name is accepted."""
+        # YAML reads `log_file: 2024` as a number, but the user means text.
         if isinstance(value, (str, int, float)):
             return str(value)
         return super().read(value)  # type: ignore[no-any-return]
@@ -195,6 +199,8 @@ class Whole(Kind):
         """Return a whole number within bounds, or a number converted from SI units."""
         if self.unit == 1.0:
             return arguments.whole(value, what, low=self.low, high=self.high)
+        # The bounds are in the unit of the command line, such as ms, and Python values
+        # are in s.
         low = -math.inf if self.low is None else self.low * self.unit
         high = math.inf if self.high is None else self.high * self.unit
         return arguments.number(value, what, low=low, high=high) / self.unit
@@ -215,6 +221,8 @@ class Port(Whole):
     """A TCP port; in Python, 0 means any free one."""
 
     def __init__(self) -> None:
+        # A command line that says port 0 would leave the user without the number that
+        # clients need. Programs can ask `Running.ports`.
         super().__init__(1, 65535)
 
     def of(self, value: object, what: str) -> int:
@@ -289,6 +297,8 @@ class StartText(Kind):
         """Return whether a value is a word or three numbers."""
         return isinstance(value, str) or (
             isinstance(value, Sequence)
+            # A list of poses contains sequences or words; only a single pose contains
+            # numbers.
             and any(isinstance(v, int | float) for v in value)
         )
 
@@ -329,6 +339,8 @@ def named_values(texts: Iterable[str]) -> dict[str, Any]:
         name, _, value = text.partition("=")
         try:
             found[name.strip()] = json.loads(value)
+        # Deeply nested brackets exhaust the JSON parser's stack: they stay text, like
+        # any value that is not JSON.
         except (ValueError, RecursionError):
             found[name.strip()] = value
 
@@ -361,6 +373,8 @@ def sequence_of(kind: Kind, value: object, what: str) -> tuple[Any, ...]:
     ArgumentError
         `value` is not a sequence, or one element is not valid.
     """
+    # A str is a sequence of its letters: robots="p3dx" would otherwise request robots
+    # p, 3, d and x.
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ArgumentError(f"{what}: expected a list, found {arguments.found(value)}")
     return tuple(kind.of(one, f"{what}[{i}]") for i, one in enumerate(value))

@@ -38,6 +38,8 @@ class Needs:
 
     def add(self, extra: str, what: str) -> None:
         """Register that `what` needs `extra`."""
+        # A list with a check instead of a set: the error names options in the order in
+        # which they were given.
         found = self.wanted.setdefault(extra, [])
         if what not in found:
             found.append(what)
@@ -59,6 +61,8 @@ class Needs:
             return
         from botyard.formats.registry import formats
 
+        # The suffix decides, not the content: a missing package is reported before the
+        # file is opened.
         suffix = Path(name).suffix.lower()
         for one in formats():
             if suffix in one.suffixes and suffix in one.extras:

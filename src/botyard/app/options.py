@@ -132,6 +132,8 @@ class Option:
             The value is not valid.
         """
         what = self.keyword or self.name
+        # None is valid only where it is the default. Elsewhere it is a mistake that the
+        # kind reports with its expected type.
         if value is None and self.default is None:
             return None
         if self.many and self.kind.is_one(value):
@@ -139,6 +141,8 @@ class Option:
         if self.many:
             return sequence_of(self.kind, value, what)
         found = self.kind.of(value, what)
+        # Only Python has positive names: the command line keeps AMRISim's spelling with
+        # "no".
         return not found if self.negated else found
 
 
@@ -169,6 +173,7 @@ def option(  # noqa: PLR0913 - a parameter for each column of the table of optio
     The other parameters are attributes of `Option`. `world` and `serve` have no
     defaults, so that both are decided for each new option.
     """
+    # A marker instead of None, because None is a valid default.
     if default is _UNSET:
         default = () if many else False if isinstance(kind, Flag) else None
     declared = {
@@ -205,6 +210,8 @@ class RunOptions:
 
     def chosen_robots(self, world_has_some: bool) -> Sequence[RobotChoice]:
         """Return the robots of the command line; by default a P3-DX."""
+        # The default robot lets a client connect to a bare map at once. A world with
+        # robots, or factories, must not get another one.
         return self.robots or (
             () if self.factories or world_has_some else (RobotChoice("p3dx", None),)
         )
@@ -218,6 +225,7 @@ class RunOptions:
 
         return Options(
             budget=Budget().raised(self.max_read),
+            # Formats of files use metres; options keep the millimetres of AMRISim.
             resolution=None if self.resolution is None else self.resolution / 1000.0,
             lines_chunk=self.lines_chunksize,
             points_chunk=self.points_chunksize,
@@ -249,6 +257,8 @@ class RunOptions:
         WORLD,
         "-m",
         "--map",
+        # Single-dash spellings are from AMRISim, whose scripts must run unchanged. New
+        # options have two dashes only.
         "-map",
         world=False,
         serve=False,
@@ -451,6 +461,8 @@ class RunOptions:
     robot_name: str = option(
         ROBOTS,
         "--robot-name",
+        # Clients show this name, and some programs decide by it whether they talk to a
+        # simulator.
         default="AMRISim",
         world=True,
         serve=True,
@@ -580,6 +592,7 @@ class RunOptions:
         "--port",
         "-port",
         kind=Port(),
+        # The first port of AMRISim and MobileSim, which ARIA's clients try by default.
         default=8101,
         world=False,
         serve=True,
@@ -707,6 +720,8 @@ class RunOptions:
         PIONEER,
         "--job-memory",
         kind=Whole(256, 1048576),
+        # Each job is a child process: a file that needs more ends its job, not the
+        # simulator.
         default=2048,
         world=False,
         serve=True,
@@ -835,6 +850,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="[PORT]",
+        # Default port of rosbridge_suite.
         bare=9090,
         help="Serve the rosbridge protocol (roslibpy, roslib, Foxglove) over "
         "WebSockets; needs no ROS. [default port: 9090; 0: any free port]",
@@ -856,6 +872,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="[PORT]",
+        # Default port of Foxglove's bridge and SDK.
         bare=8765,
         help="Serve Foxglove and Lichtblick: topics, transforms, parameters and "
         "services; needs no ROS. [default port: 8765; 0: any free port]",
@@ -873,6 +890,8 @@ class RunOptions:
     ros_domain_id: int | None = option(
         ROS,
         "--ros-domain-id",
+        # DDS maps domain N to UDP ports from 7400 + 250 N. Domain 232 is the last one
+        # whose ports are below 65536.
         kind=Whole(0, 232),
         world=False,
         serve=True,
@@ -892,6 +911,7 @@ class RunOptions:
         ROS,
         "--cmd-vel-timeout",
         kind=Real(0),
+        # RosAria's default of the same name.
         default=0.6,
         world=False,
         serve=True,
@@ -923,6 +943,8 @@ class RunOptions:
     ambf_port: int = option(
         AMBF,
         "--ambf-port",
+        # Only this port has an "off" value, because `--ambf` alone already selects the
+        # interface.
         kind=Whole(-1, 65535),
         default=7707,
         world=False,
@@ -942,6 +964,7 @@ class RunOptions:
     ambf_min_freq: float | None = option(
         AMBF,
         "--ambf-min-freq",
+        # AMBF's own spelling, so that its start scripts need no change.
         "--override_min_comm_freq",
         kind=Real(0.1, 10000),
         world=False,
@@ -953,6 +976,7 @@ class RunOptions:
     ambf_max_freq: float | None = option(
         AMBF,
         "--ambf-max-freq",
+        # Also AMBF's spelling.
         "--override_max_comm_freq",
         kind=Real(0.1, 10000),
         world=False,
@@ -987,6 +1011,7 @@ class RunOptions:
     history: float = option(
         PAGE,
         "--history",
+        # At most one day: the history is kept in memory.
         kind=Real(0.0, 1440.0),
         default=10.0,
         world=False,
@@ -1194,6 +1219,7 @@ class RunOptions:
         world=False,
         serve=True,
         metavar="[S]",
+        # Default period of AMRISim.
         bare=30.0,
         help="Log timing statistics at this period. [default period: 30]",
     )
@@ -1384,7 +1410,14 @@ class RunOptions:
         help='Print the "ready" line as one JSON object.',
     )
     supervisor: int | None = option(
-        OPERATION, "--supervisor", kind=Whole(), world=False, serve=False, hidden=True
+        # The process number of the supervisor, which passes it to the simulator that it
+        # starts. Users never give it.
+        OPERATION,
+        "--supervisor",
+        kind=Whole(),
+        world=False,
+        serve=False,
+        hidden=True,
     )
 
 
@@ -1392,6 +1425,7 @@ def _declared() -> dict[str, Option]:
     """Return the declarations of all options, by field name."""
     found = {}
     for one in fields(RunOptions):
+        # A copy, because the metadata of a dataclass is shared and read-only.
         about: dict[str, Any] = dict(one.metadata["option"])
         serve = about.pop("serve")
         found[one.name] = Option(

@@ -46,6 +46,8 @@ class Page:
     def __init__(self, parts: Parts, o: RunOptions, kept: Sequence[Any] = ()) -> None:
         self._parts, self._o = parts, o
         robot_servers = parts.robot_servers
+        # After a restart, open browsers must be able to reconnect: their URL contains
+        # the old port and token.
         before: Sequence[Any] = kept or (None, _token(o), new_token())
         self._port: int | None = before[0]
         self._has_history = False
@@ -56,6 +58,8 @@ class Page:
         graphics: msg.Graphics = (
             "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
         )
+        # Without a token for control, every viewer has control, and a link for
+        # spectators would promise a limit that does not exist.
         audience = self._audience if tokens.full else ""
         self.desk = PageRequests(
             robot_servers.hub,
@@ -108,6 +112,8 @@ class Page:
             The requested port is in use.
         """
         o, before = self._o, self._port
+        # Another port than before can only be the user's choice in new options, so it
+        # is not replaced by the old one.
         if before is None or (o.gui_port is not None and o.gui_port != before):
             await self._server.listen(o.gui_address, o.gui_port)
         else:

@@ -13,7 +13,9 @@ from botyard.names import shown
 def _row(interface: Interface) -> tuple[str, ...]:
     """Return the row of an interface."""
     wish = WISHES.get(interface.name)
+    # Asked with default options: the table describes a run without arguments.
     started = "yes" if wish is not None and wish.is_asked(RunOptions()) else "no"
+    # The other carriers are named by protocol, such as TCP, and need no explanation.
     carrier = {"own": "its own servers"}.get(
         interface.carrier.value, interface.carrier.name
     )

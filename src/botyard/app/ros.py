@@ -153,6 +153,8 @@ class RosInterfaces:
         """Return the port of the embedded master: from the configured address, or the
         default.
         """
+        # ROS_MASTER_URI counts as well: nodes started from the same shell look for the
+        # master there.
         port = (
             (self._o.ros_master or os.environ.get("ROS_MASTER_URI") or "")
             .rstrip("/")
@@ -190,6 +192,7 @@ class RosInterfaces:
         was_on = self._ros1 is not None
         await self.stop_ros1()
         self._is_master = False
+        # With `--ros-master embedded` there is no other master to return to.
         if was_on and not (self._o.ros_master or "").startswith(EMBEDDED):
             await self.start_ros1()
 
@@ -228,6 +231,7 @@ class RosInterfaces:
         if uri.partition(":")[0] == EMBEDDED:
             if self._master is None:
                 self._master = await embedded_master(uri, o.bind_to_address)
+            # ROS 1 starts the embedded master itself, so its switch must follow.
             self._robot_servers.interfaces["rosmaster"].on = True
             uri = self._master.uri
             log.info(
@@ -288,6 +292,8 @@ class RosInterfaces:
             with telling(
                 f"waiting for the ROS master at {shown(name, MAX_URI)}", log.info
             ):
+                # getPid is the cheapest request that every ROS 1 master answers, and it
+                # registers nothing.
                 await call(name, "getPid", "/botyard")
         except PeerError:
             self._is_master = True
@@ -351,6 +357,8 @@ class RosInterfaces:
             self._robot_servers.hub,
             self._robot_servers.control,
         )
+        # The port opens before the objects join, so that a port in use leaves nothing
+        # to withdraw.
         await pump.start(o.bind_to_address, o.ambf_port)
         self._link = link, pump
         self._objects().add(link)
@@ -387,6 +395,8 @@ class RosInterfaces:
 
         An embedded one continues, because other nodes may need it.
         """
+        # Cleared before the wait: `rosnode kill` and the user's switch may come in the
+        # same moment.
         ros, self._ros1 = self._ros1, None
         await self._leave(ros)
         self._robot_servers.interfaces["ros1"].on = False
@@ -475,6 +485,8 @@ class RosInterfaces:
             await pump.start(
                 o.bind_to_address, interface.port if port is None else port
             )
+        # Also for a cancelled start: subscriptions that nothing serves would stay in
+        # the graph.
         except BaseException:
             made.close()
             raise
@@ -510,6 +522,7 @@ class RosInterfaces:
 
     async def close(self) -> None:
         """Stop all ROS interfaces."""
+        # Transports leave before the objects and the graph that they show are closed.
         await self.stop_link()
         await self.stop_web("foxglove")
         await self.stop_web("rosbridge")

@@ -93,6 +93,8 @@ def _serving_once(sim: Simulation) -> Iterator[None]:
         The simulation is already being served.
     """
     with _serving:
+        # Numbers instead of objects: the set must not keep a finished simulation in
+        # memory.
         if id(sim) in _served:
             raise NotNowError("this simulation is already being served")
         _served.add(id(sim))
@@ -115,6 +117,8 @@ async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
 
     Everything is closed on exit.
     """
+    # The simulation exists already, so only its pace is taken from it. `add_robots`
+    # places the robots of the options.
     place = World(scene=sim.scene, settings=Settings(step=sim.dt))
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(_serving_once(sim))
@@ -153,6 +157,7 @@ class RunningInfo:
     @property
     def ports(self) -> dict[str, Address]:
         """Addresses of the robots for Pioneer clients, by name."""
+        # A copy: the simulator's thread may add a robot while this one iterates.
         servers = dict(self._opened.parts.robot_servers.servers)
         return {name: Address(*s.address) for name, s in servers.items() if s.is_open}
 
@@ -238,12 +243,16 @@ class Running(RunningInfo):
                 self._now = self._loop = self._main = None
                 waiting, self._waiting = self._waiting, set()
 
+            # Callers would otherwise wait for ever for an event loop that no longer
+            # runs.
             for future in waiting:
                 resolve(
                     future,
                     error=NotNowError("the simulator ended before this was done"),
                 )
 
+            # Before `_ready`, because `start` asks after `_ready` whether the simulator
+            # has already ended.
             self._ended.set()
             self._ready.set()
 
@@ -252,6 +261,8 @@ class Running(RunningInfo):
         watch_over(loop, logging.getLogger("botyard"))
         with self._lock:
             self._loop, self._main = loop, asyncio.current_task()
+            # `end` was called before there was a loop to which it could post its
+            # request.
             if self._is_stopping:
                 return 0
 
@@ -314,6 +325,8 @@ class Running(RunningInfo):
                 call,
                 call_in(sys._current_frames().get(self._thread.ident or 0)),
             )
+            # The same frame twice, RETURN_GRACE_S apart: this call hangs. A new frame
+            # is progress, and gets its own grace.
             if before is not None and call is not None and call.frame is before.frame:
                 end_call(self._thread.ident or 0, call)
             self._thread.join(RETURN_GRACE_S)
@@ -538,6 +551,8 @@ class AsyncRunning(RunningInfo):
         """End the run; return its error if it was not reported before."""
         if self._now is not None:
             self._now.parts.hub.stop()
+        # `gather` with exceptions as results: the caller decides which of two errors it
+        # raises.
         await asyncio.gather(self._task, return_exceptions=True)
         self._now = None
         if self._is_reported or self._task.cancelled():

@@ -33,9 +33,12 @@ def _warm_up(sim: Simulation) -> None:
     )
     if is_shipped(PACKAGE, whole=masses):
         return
+    # Two servers started at once would otherwise compile the same kernels twice, and
+    # both would be slower.
     with _warmed:
         if masses not in _is_warm:
             warm_up(masses=masses)
+            # Kernels for bodies with mass include the others.
             _is_warm.update((False, masses))
 
 
@@ -108,6 +111,7 @@ class Serving:
         trace: TracebackType | None,
     ) -> None:
         assert self._running is not None
+        # `end` does not raise. `stop` would, and hide the error of the block.
         self._running.end()
         if error is None:
             # Without an error in the block, the simulator's own error is raised.
@@ -121,6 +125,8 @@ class Serving:
         async with contextlib.AsyncExitStack() as stack:
             now = await stack.enter_async_context(opened(self.sim, self._o))
             running = AsyncRunning(self.sim, now)
+            # Moving the callbacks keeps the ports open after this block, and closes
+            # them if the start fails.
             self._async = running, stack.pop_all()
 
         return running
@@ -133,6 +139,7 @@ class Serving:
     ) -> None:
         assert self._async is not None
         (running, stack), self._async = self._async, None
+        # The ports close even if waiting for the run is cancelled.
         async with stack:
             own = await running.close()
         if own is not None and error is None:
@@ -171,6 +178,8 @@ def serve(sim: Simulation, **options: Any) -> Serving:
     sim : Simulation
         The world.
     """
+    # Everything is checked before `Serving` is returned, so that the error points to
+    # this call and not to a later `with`.
     arguments.instance(sim, "sim", Simulation, "such as botyard.Simulation.load(map)")
     o = options_of(options)
     with python_words():

@@ -69,10 +69,14 @@ class Run:
     @property
     def has_page(self) -> bool:
         """Whether the page has been created."""
+        # `cached_property` stores its value there, and asking for the property itself
+        # would create the page.
         return "_page" in self.__dict__
 
     def take_ports(self) -> Mapping[RobotPortServer, int]:
         """Return the ports from before a restart; later calls return none."""
+        # A robot that is switched off and on later may find its old port taken, so old
+        # ports count once only.
         ports, self._ports = self._ports, {}
         return ports
 
@@ -97,6 +101,8 @@ class PumpService:
     ) -> None:
         self.interface = interface
         self.pump: Pump | None = None
+        # The pump itself is created at each start, because a closed pump cannot be
+        # opened again.
         self._options, self._port, self._parts = options, port, parts
 
     async def start(self) -> None:
@@ -116,6 +122,8 @@ class PumpService:
             self.interface, self._options, self._parts.hub, self._parts.control
         )
         await pump.start(self._parts.robot_servers.host, self._port)
+        # Stored only after the port is open: `address` and `stop` must not see a pump
+        # whose start failed.
         self.pump = pump
         log.info(
             "%s: port %d of %s", self.interface.about, pump.address[1], pump.address[0]
