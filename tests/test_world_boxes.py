@@ -22,7 +22,7 @@ from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject, disc
 from botyard.model.scene import Scene
-from botyard.worlds import batch
+from botyard.worlds import workspaces
 from botyard.worlds.worlds import Worlds
 
 Box = tuple[float, float, float]
@@ -304,8 +304,8 @@ def said_by(worlds: Worlds) -> str:
 def test_a_world_without_room_for_its_contacts_says_so_and_stays_as_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(batch, "CONTACTS", 0)
-    monkeypatch.setattr(batch, "CONTACTS_PER_MASS", 1)
+    monkeypatch.setattr(workspaces, "CONTACTS", 0)
+    monkeypatch.setattr(workspaces, "CONTACTS_PER_MASS", 1)
     worlds = Worlds(room(7.0), "p3dx", 2, seeds=1)
     # in world 1 the crate gets between robot and wall
     worlds.reset(

@@ -660,7 +660,7 @@ def test_free_space_is_kept_for_few_clearances() -> None:
         sim.random_free_poses(1, 0.1 + 0.001 * k)
 
     assert (
-        len(worlds._batch._drawings.values()) == len(sim._probe._spaces.values()) == 8
+        len(worlds._batch.drawings) == len(sim._probe._spaces.values()) == 8
     )
 
 

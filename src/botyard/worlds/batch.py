@@ -8,15 +8,13 @@ results do not depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Final, cast
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from botyard.devices.fans import fans_of, workspace
 from botyard.engine.batch import advance_masses, advance_world
 from botyard.engine.batchlayout import (
     BEGINS,
@@ -25,40 +23,38 @@ from botyard.engine.batchlayout import (
     FETCHES,
     ONLY_MAP,
     ROBOT_SET,
-    SAMPLES,
     STEPS,
     Contact,
     Masses,
-    MassRoom,
     Own,
 )
 from botyard.engine.batchrays import cast_rays
 from botyard.engine.blocks import Blocks
 from botyard.engine.build import build_bins
-from botyard.engine.dynamics import build_shapes
-from botyard.engine.episode_starts import Spaces, draw_places
-from botyard.engine.kernels.beams import Beams
 from botyard.engine.kernels.latency import Lateness
-from botyard.engine.layout import F8, I4, I8, U1, U8, Bins, Grid, State
+from botyard.engine.layout import F8, I8, U1, U8, Bins, Grid, State
 from botyard.engine.masslayout import (
-    MASS,
     Impulses,
-    MassShapes,
     MassState,
     Walls,
-    impulses,
-    mass_state,
     walls,
 )
-from botyard.engine.masslayout import workspace as mass_workspace
 from botyard.model.obstacles import Visible
 from botyard.native.kernels import RowsEntry, RowTable
 from botyard.native.kinds import Pack
 from botyard.navigation.kernels.walls import near_walls
 from botyard.processes.parallel import Workers
-from botyard.sim.freespace import MAX_SPACES
-from botyard.sim.lru import Recent
-from botyard.worlds.robot_sets import RobotSet
+from botyard.worlds.drawings import Addresses, Drawings
+from botyard.worlds.workspaces import (
+    DERIVED_BODIES,
+    ERRING_BODIES,
+    SENSOR,
+    Kind,
+    Plan,
+    Workspace,
+    shape_of,
+    state_fields,
+)
 
 MAX_CACHED_MAPS: Final = 8
 """Number of maps above which a step prefetches the grid of the next world.
@@ -66,14 +62,6 @@ MAX_CACHED_MAPS: Final = 8
 More grids do not fit into the caches near the processor, see
 `botyard.engine.kernels.prefetch`.
 """
-SENSOR: Final = ("r_min", "r_max", "r_noise", "a_noise", "missing")
-"""Columns of `Fans` that each world has for itself."""
-ERRING_BODIES: Final = ("wheels",)
-"""Arrays of `Bodies` that are a part of each world's state."""
-DERIVED_BODIES: Final = ("world", "placed", "leeway")
-"""Arrays of `Bodies` that each world has for itself."""
-THREAD_BODIES: Final = ("scratch", "near", "lead")
-"""Arrays of `Bodies` that each thread has for itself."""
 STEPS_AT_ONCE: Final = 100_000
 """Highest number of steps of all worlds together in one call of a kernel.
 
@@ -87,209 +75,6 @@ A call in parts copies all states, which must pay off.
 GRID_ARGUMENT, WALLS_ARGUMENT = 3, 7
 """Indices of the arguments `grid` of `advance_world`, and `walls` of `advance_masses`.
 """
-CONTACTS, CONTACTS_PER_MASS = 64, 16
-"""Contacts of bodies with mass that a world has room for, plus those for each body."""
-PAIRS_PER_BODY: Final = 64
-"""Pairs of near bodies that a thread has room for, per body."""
-WALLS_PER_MASS: Final = 2048
-"""Walls near bodies with mass that a thread has room for, per body with mass."""
-SPACES_ARGUMENT: Final = 2
-"""Index of the argument `spaces` of `draw_places`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Properties that all worlds of a batch share.
-
-    Attributes
-    ----------
-    robot_sets : sequence of RobotSet
-        Bodies that worlds may have.
-    boxes : int
-        Number of boxes, which are the first bodies; all others are robots.
-    readings : int
-        Number of readings of each robot; NaN fills missing ones.
-    dtype : dtype
-        Type of the readings.
-    late_steps : int or None
-        Highest latency with jitter of commands and readings, steps; None: there is no
-        latency, and no rate below the rate of steps.
-    has_one_map : bool
-        Whether map 0 is the only map.
-    """
-
-    robot_sets: Sequence[RobotSet]
-    boxes: int
-    readings: int
-    dtype: DTypeLike
-    late_steps: int | None
-    has_one_map: bool
-
-    @property
-    def bodies(self) -> int:
-        """Number of bodies."""
-        return len(self.robot_sets[0].state.pose)
-
-    def lateness(self, robot_set: RobotSet) -> Lateness:
-        """Return the initial commands and readings under way for a robot set."""
-        m, d, r = (
-            self.bodies,
-            len(robot_set.fans),
-            (self.bodies - self.boxes) * self.readings,
-        )
-        commands = [spec.commands for spec in robot_set.specs]
-        # One slot for each step, and one for a value that waits for a cycle of its
-        # robot or is available.
-        room = 0 if self.late_steps is None else self.late_steps + 2
-        return Lateness(
-            command=np.zeros((m, 3)),
-            channel=np.array(
-                [
-                    (one.latency, one.jitter, one.rate, *one.scale.as_tuple())
-                    for one in commands
-                ]
-            ),
-            sent_times=np.zeros((m, 1 + room, 2), np.int64),
-            sent=np.zeros((m, room, 3)),
-            delay=np.array(
-                [(one.latency, one.jitter, one.rate) for one in robot_set.delays],
-                np.float64,
-            ).reshape(d, 3),
-            late_times=np.zeros((d, 1 + room, 2), np.int64),
-            late=np.zeros(room * r),
-            late_bright=np.zeros(room * r, np.int16),
-        )
-
-
-class _Kind:
-    """Data shared by worlds with the same robot set.
-
-    `state` holds the contents of their states when robots are added, by name.
-    """
-
-    def __init__(self, plan: Plan, robot_set: RobotSet, *, has_masses: bool) -> None:
-        self.bodies = robot_set.bodies
-        self.fans = fans_of(robot_set.fans)
-        self.devices = np.arange(len(robot_set.fans))
-        self.shapes = Pack(build_shapes(robot_set.specs if has_masses else ()))
-        self.state: dict[str, NDArray[Any]] = {
-            **robot_set.state._asdict(),
-            **{name: getattr(self.fans, name) for name in SENSOR},
-            **{name: getattr(robot_set.bodies, name) for name in ERRING_BODIES},
-            **plan.lateness(robot_set)._asdict(),
-        }
-
-
-class _Thread:
-    """Workspaces of a thread. `size` is the size of a world's state, bytes."""
-
-    def __init__(self, plan: Plan, kinds: Sequence[_Kind], size: int) -> None:
-        self.bodies: dict[str, NDArray[Any]] = {
-            name: np.zeros(
-                _shape(kinds, name), np.int64 if name == "near" else np.float64
-            )
-            for name in THREAD_BODIES
-        }
-        self.beams: Pack[Beams] = Pack(workspace(*(kind.fans for kind in kinds)))
-        self.beam_r_max: F8 = np.zeros(max(len(kind.fans.beam_r_max) for kind in kinds))
-        count = (plan.bodies - plan.boxes) * plan.readings
-        # Each robot set has its own array: places without a sensor stay NaN.
-        self.raw = [np.full(count, np.nan) for _ in kinds]
-        self.bright = np.zeros(count, np.int16)
-        shapes = [kind.shapes.value for kind in kinds]
-        n, masses, uid = (
-            len(shapes[0].values),
-            _number_of_masses(shapes[0]),
-            plan.robot_sets[0].state.uid,
-        )
-        self.room = Pack(
-            MassRoom(
-                work=mass_workspace(
-                    n,
-                    slots=n,
-                    corners=max(len(one.corners) for one in shapes),
-                    # Never more than all pairs of bodies
-                    pairs=min(PAIRS_PER_BODY * n, n * (n - 1) // 2),
-                    walls=WALLS_PER_MASS * masses,
-                    touches=_room_for_contacts(masses),
-                ),
-                before=np.zeros((n, 3)),
-                before_vel=np.zeros((n, 3)),
-                order=np.argsort(uid[:n], kind="stable"),
-                # Only worlds with mass may have to return to their previous state.
-                row=np.zeros(size if masses else 0, np.uint8),
-            )
-        )
-        self._near: I4 = np.zeros(0, np.int32)
-
-    def pack(self, grid: Grid) -> Pack[Grid]:
-        """Return a grid with a workspace of this thread, which its grids share."""
-        if len(self._near) < len(grid.seg):
-            self._near = np.zeros(len(grid.seg), np.int32)
-        return Pack(grid._replace(near=self._near))
-
-
-def _shape(kinds: Sequence[_Kind], name: str) -> tuple[int, ...]:
-    """Return the shape that holds an array of `Bodies` of every robot set."""
-    return _greatest(getattr(kind.bodies, name) for kind in kinds)
-
-
-def _greatest(arrays: Iterable[NDArray[Any]]) -> tuple[int, ...]:
-    """Return the shape of an array that holds each of some arrays."""
-    return tuple(
-        max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)
-    )
-
-
-def _number_of_masses(shapes: MassShapes) -> int:
-    return int((shapes.values[:, MASS] > 0.0).sum())
-
-
-def _room_for_contacts(masses: int) -> int:
-    """Return the number of contacts that a world with that many bodies with mass holds."""
-    return CONTACTS + CONTACTS_PER_MASS * masses if masses else 0
-
-
-class _Addresses:
-    """Addresses by number of the map."""
-
-    def __init__(self) -> None:
-        self._rows: dict[int, int] = {}
-        """Row of each map."""
-        self._addresses: U8 = np.zeros((0, 1), np.uint64)
-
-    def missing(self, numbers: I8) -> list[int]:
-        """Return the numbers that have no address, once each."""
-        return sorted(set(numbers.tolist()).difference(self._rows))
-
-    def of(self, numbers: I8) -> U8:
-        """Return the addresses of known maps, (k, …)."""
-        rows = self._rows
-        return self._addresses[[rows[number] for number in numbers.tolist()]]
-
-    def add(self, number: int, addresses: Sequence[int]) -> None:
-        """Add a map."""
-        row = np.array([addresses], np.uint64)
-        self._addresses = np.concatenate([self._addresses, row]) if self._rows else row
-        self._rows[number] = len(self._rows)
-
-    def drop(self, number: int) -> None:
-        """Remove a map if it is known."""
-        gone = self._rows.pop(number, None)
-        if gone is not None:
-            self._addresses = np.delete(self._addresses, gone, axis=0)
-            self._rows = {one: row - (row > gone) for one, row in self._rows.items()}
-
-
-class _Drawing:
-    """Calls of `draw_places` for one clearance."""
-
-    def __init__(self) -> None:
-        self.addresses = _Addresses()
-        self.packs: dict[int, Pack[Spaces]] = {}
-        self.table: RowTable | None = None
-        self.call: Callable[[I8], object]
-        """Function that draws places for worlds; set together with the table."""
 
 
 class Batch:
@@ -321,43 +106,21 @@ class Batch:
 
     def __init__(self, plan: Plan, count: int, dt: float, threads: int) -> None:
         self._plan = plan
-        m, r = plan.bodies, plan.readings
+        m = plan.bodies
         self.has_masses = has_masses = any(plan.robot_sets[0].has_masses)
         self._kinds = kinds = [
-            _Kind(plan, robot_set, has_masses=has_masses)
+            Kind(plan, robot_set, has_masses=has_masses)
             for robot_set in plan.robot_sets
         ]
         # Worlds without mass use a kernel with fewer arguments, see `advance_masses`.
         self._entry = advance_masses if has_masses else advance_world
-        shapes = kinds[0].shapes.value
-        mass, table = (
-            mass_state(len(shapes.values)),
-            impulses(_room_for_contacts(_number_of_masses(shapes))),
-        )
-        self._fields: list[tuple[str, DTypeLike, tuple[int, ...]]] = [
-            ("counts", np.int64, (5,)),
-            ("seeds", np.uint64, (2,)),
-            ("start", np.float64, (m, 3)),
-            ("contact_kind", np.int8, (m,)),
-            ("other", np.int64, (m,)),
-            *(
-                (f"mass.{name}", a.dtype, a.shape)
-                for of in (mass, table)
-                if has_masses
-                for name, a in of._asdict().items()
-            ),
-            *(
-                (name, a.dtype, _greatest(kind.state[name] for kind in kinds))
-                for name, a in kinds[0].state.items()
-            ),
-            ("ranges", plan.dtype, (m - plan.boxes, r)),
-        ]
+        self._fields = state_fields(plan, kinds, has_masses=has_masses)
         self.state: Blocks = Blocks(count, self._fields)
         self._bins = build_bins(m)
         self._derived = Blocks(
             count,
             [
-                *((name, np.float64, _shape(kinds, name)) for name in DERIVED_BODIES),
+                *((name, np.float64, shape_of(kinds, name)) for name in DERIVED_BODIES),
                 *(
                     (f"bins.{name}", a.dtype, a.shape)
                     for name, a in self._bins._asdict().items()
@@ -384,7 +147,7 @@ class Batch:
         )
         self.parts: list[tuple[int, int]] = list(pairwise(bounds))
         self._threads = [
-            _Thread(plan, kinds, self.state.bytes.shape[1]) for _ in self.parts
+            Workspace(plan, kinds, self.state.bytes.shape[1]) for _ in self.parts
         ]
         self._workers = Workers(len(self.parts), "worlds")
         self._everyone = [np.arange(first, end) for first, end in self.parts]
@@ -392,12 +155,21 @@ class Batch:
         self._thread_of = np.repeat(np.arange(len(self.parts)), np.diff(bounds))
         self._grids: dict[int, list[Pack[Grid]]] = {}
         self._walls: dict[int, Pack[Walls]] = {}
-        self._addresses = _Addresses()
-        self._drawings: Recent[tuple[float, bool], _Drawing] = Recent(MAX_SPACES)
-        self._places: F8 = self._derived.all("places")
+        self._addresses = Addresses()
         self._grid_of = np.zeros(count, np.int64)
         self._lineup_of = np.zeros(count, np.int64)
         """Robot set whose arrays are the arguments of each world."""
+        self.drawings = Drawings(
+            self.state,
+            self._derived,
+            self._task,
+            boxes=plan.boxes,
+            grid_of=self._grid_of,
+            robot_set_of=self._lineup_of,
+            robot_sets=len(kinds),
+            has_one_map=plan.has_one_map,
+        )
+        """Random places for the robots of the worlds."""
         self._faults = self._derived.all("fault")[:, 0]
         self._table: RowTable | None = None
         self._words: tuple[I8, U8] | None = None
@@ -540,11 +312,7 @@ class Batch:
         self._walls.pop(number, None)
         self._asked[FETCHES] = int(len(self._grids) > MAX_CACHED_MAPS)
         self._addresses.drop(number)
-        count = len(self._kinds)
-        for drawing in self._drawings.values():
-            for key in range(number * count, (number + 1) * count):
-                if drawing.packs.pop(key, None) is not None:
-                    drawing.addresses.drop(key)
+        self.drawings.drop(number)
 
     def moved(self, numbers: I8) -> I8:
         """Return the worlds, (n,), that are not in the map of their number."""
@@ -625,95 +393,6 @@ class Batch:
         The result is a block, and the row of the state there.
         """
         return self._first, number
-
-    # -- Places
-
-    def draw(
-        self,
-        chosen: I8,
-        boxes: F8 | None,
-        clearance: float,
-        reachable: bool,
-        space: Callable[[int, int], Pack[Spaces]],
-    ) -> F8:
-        """Draw places for the robots of these worlds, (k, m, 3).
-
-        Parameters
-        ----------
-        chosen : (k,) int64
-            Numbers of the worlds.
-        boxes : (k, b, 3) float64 or None
-            Poses of the boxes, if there are any.
-        clearance : float
-            See `Worlds.sample_free`.
-        reachable : bool
-            See `Worlds.sample_free`.
-        space : callable
-            Returns the free space of a map for a robot set, by their numbers.
-
-        Returns
-        -------
-        (k, m, 3) float64
-            If `has_failed` is true afterwards, robots without room have NaN.
-        """
-        drawing = self._drawings.of((clearance, reachable), _Drawing)
-        if drawing.table is None or not self._plan.has_one_map or len(self._kinds) > 1:
-            # One key for each pair of a map and a robot set
-            keys = self._grid_of[chosen] * len(self._kinds) + self._lineup_of[chosen]
-            for key in drawing.addresses.missing(keys):
-                drawing.packs[key] = space(*divmod(key, len(self._kinds)))
-                drawing.addresses.add(key, [drawing.packs[key].address])
-
-            if drawing.table is None:
-                drawing.table = self._table_of_places(
-                    drawing.packs, int(keys[0]), clearance
-                )
-                drawing.call = draw_places.caller(drawing.table)
-
-            # Only the address of the free space differs from call to call.
-            drawing.table.words[chosen, drawing.table.column(SPACES_ARGUMENT)] = (
-                drawing.addresses.of(keys)[:, 0]
-            )
-
-        count = self._plan.boxes
-        if boxes is not None:
-            self._places[chosen, :count] = boxes
-        self._asked[FAILED] = 0
-        drawing.call(chosen)
-        # A failed call leaves places unwritten. The same draw over NaN reveals which
-        # ones.
-        if self.has_failed:
-            self.state.all("counts")[chosen, SAMPLES] -= 1
-            self._places[chosen, count:] = np.nan
-            drawing.call(chosen)
-
-        places = self._places[chosen]
-        return places[:, count:] if count else places
-
-    def _table_of_places(
-        self, packs: Mapping[int, Pack[Spaces]], first: int, clearance: float
-    ) -> RowTable:
-        """Return arguments of `draw_places`.
-
-        All worlds start with the space of key `first`.
-        """
-        state, places, other = self.state.of, self._derived.of, packs[first]
-        table = RowTable(
-            draw_places,
-            len(self._grid_of),
-            lambda i: (
-                state(i, "counts"),
-                state(i, "seeds"),
-                packs.get(
-                    int(self._grid_of[i] * len(self._kinds) + self._lineup_of[i]), other
-                ),
-                clearance,
-                places(i, "places"),
-                self._task,
-            ),
-        )
-        table.fill(0, len(self._grid_of))
-        return table
 
     # -- Steps
 
@@ -896,7 +575,7 @@ class Batch:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the last call of `begin`, `step` or `draw` failed for a world.
+        """Whether the last call of `begin`, `step` or `Drawings.draw` failed for a world.
 
         See `faults`.
         """
@@ -911,4 +590,4 @@ class Batch:
         self._workers.close()
 
 
-__all__ = ["SENSOR", "Batch", "Plan"]
+__all__ = ["Batch"]

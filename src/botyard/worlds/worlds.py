@@ -57,12 +57,13 @@ from botyard.worlds.arguments import (
     poses_of,
     seeds_of_worlds,
 )
-from botyard.worlds.batch import Batch, Plan
+from botyard.worlds.batch import Batch
 from botyard.worlds.copies import PARAMETERS, Copies, parameter
 from botyard.worlds.faults import words
 from botyard.worlds.maps import Maps, Scenes
 from botyard.worlds.repeating import Episode, EpisodeLog
 from botyard.worlds.robot_sets import Robots, RobotSets, name_of, slots_of
+from botyard.worlds.workspaces import Plan
 
 MAX_WORLDS: Final = 1_000_000
 MAX_MAP_POOL: Final = 1_000_000_000
@@ -897,7 +898,7 @@ class Worlds(ReadOnly):
         """Draw places in the maps of these worlds, for `sample_free` and `reset`."""
         if not len(chosen):
             return np.zeros((0, len(self.names), 3))
-        places = self._batch.draw(
+        places = self._batch.drawings.draw(
             chosen,
             boxes,
             clearance,
