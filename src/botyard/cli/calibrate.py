@@ -134,6 +134,8 @@ def command(
     """
     require("calibrate", what="calibrate")
     force: bool = others["force"]
+    # `-r` selects the reader by the suffix, so another one would give a file that
+    # cannot be used.
     if output is not None and output.suffix.lower() != ".toml":
         raise CommandLineError(
             f"--output: expected a .toml file, found {shown(output.name)}"
@@ -142,6 +144,7 @@ def command(
     for option, path in (("--output", output), ("--report", report)):
         # Checked before the fit, which may take minutes.
         check_can_be_written(option, path, force=force)
+    # These modules take long to import, so mistakes in the options are reported before.
     from botyard.calibration.calibration import calibrate
     from botyard.calibration.readers import read_log, read_truth
     from botyard.formats.models import find_robot
@@ -162,6 +165,7 @@ def command(
                 None if name is None else read_truth(Path(name), spec, choice, budget)
                 for name in files
             ],
+            # Matching against a map needs no file of poses, only --map.
             from_scans=truths == (OF_SCANS,),
             scene=scene,
             start=begin,
@@ -174,6 +178,8 @@ def command(
         from botyard.processes.safefile import write_text
 
         sources = ", ".join(str(path) for path in logs)
+        # The file names its logs, so that a user who finds it later knows where the
+        # numbers come from.
         remarks = [
             f"fitted to {escaped(sources)} by botyard calibrate",
             *map(escaped, found.notes),
@@ -190,12 +196,15 @@ def command(
             write_report(found, report, force=force)
 
     if as_json:
+        # One object and nothing else on standard output, because a program reads it.
         click.echo(json.dumps(found.as_dict()))
         return 0
 
     from botyard.calibration.report import HEADS, value_rows
 
     print_table(HEADS[:-1], (row[:-1] for row in value_rows(found.values)))
+    # Logs that were not used in the fit show whether the model predicts, rather than
+    # repeats, the data.
     for one in found.held_out:
         click.echo(
             f"held out: {one.name}: {one.before:.4g} {one.unit} before, "
@@ -213,6 +222,7 @@ def command(
 
 def _truths(names: tuple[str, ...], count: int) -> list[str | None]:
     """Return the file of true poses for each log; None: the log's own poses."""
+    # Without external poses, the logs bring their own, or the scans replace them.
     if not names or names in ((OF_LOG,), (OF_SCANS,)):
         return [None] * count
     if any(name in (OF_LOG, OF_SCANS) for name in names) or len(names) not in (
@@ -223,6 +233,7 @@ def _truths(names: tuple[str, ...], count: int) -> list[str | None]:
             f'--truth: expected "log", "scans", one file, or one file for each of the {count} logs, found {len(names)} values'
         )
 
+    # A motion-capture system often writes one file for a whole day of logs.
     return [*names] * (count if len(names) == 1 else 1)
 
 

@@ -66,6 +66,7 @@ def command(
     Compares the drift of odometry per metre and per turn, scans against the map, rates,
     jitter and latency.
     """
+    # The comparison uses the same fitting code as `calibrate`, and thus its packages.
     require("calibrate", what="compare")
     force: bool = others["force"]
     check_can_be_written("--report", report, force=force)
@@ -88,6 +89,8 @@ def command(
                 both[0], truth=poses.shifted(clock_offset(both[0].odometry, poses))
             )
 
+        # The order of the logs matters: differences are stated relative to the real
+        # one.
         found = compare(
             both[0],
             both[1],

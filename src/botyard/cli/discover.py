@@ -15,6 +15,7 @@ from botyard.processes.slow_notice import telling
 @click.command("discover")
 @click.option(
     "--seconds",
+    # Answers come within milliseconds; more than a minute can only be a mistake.
     type=click.FloatRange(0.1, 60),
     default=2.0,
     show_default=True,
@@ -47,6 +48,8 @@ def command(seconds: float, port: int, no_probe: bool, as_json: bool) -> None:
         hosts = find_hosts(seconds)
 
     with telling("asking the computers found for their robots"):
+        # Probing takes the only client's place on a robot for a moment, which
+        # --no-probe avoids on real robots.
         found = {host: [] if no_probe else probe(host, first=port) for host in hosts}
     if as_json:
         listed = {
@@ -64,6 +67,8 @@ def command(seconds: float, port: int, no_probe: bool, as_json: bool) -> None:
         click.echo(json.dumps(listed))
         return
 
+    # With --json an empty object is a valid answer. A user needs the most frequent
+    # cause.
     if not hosts:
         raise PeerError(
             "no computer answered; robots that listen on the loopback address "

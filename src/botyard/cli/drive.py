@@ -39,10 +39,13 @@ class Pilot:
     def __init__(self, robot: PioneerClient, max_speed: int, max_turn: int) -> None:
         self.robot = robot
         self.max_speed, self.max_turn = max_speed, max_turn
+        # A stop also clears the targets; otherwise the next key would continue at the
+        # old speed.
         self.speed = self.turn = 0
 
     def press(self, key: str) -> bool:
         """Execute the command of a key; return False if the key ends the program."""
+        # In raw mode the terminal sends Ctrl-C and Ctrl-D as characters, 3 and 4.
         if key in ("q", "b", "\x1b", "\x03", "\x04"):
             return False
         if key in ("up", "down", "w", "s"):
@@ -58,6 +61,8 @@ class Pilot:
             )
             self.robot.rvel(self.turn)
         elif key == " ":
+            # A robot whose motors change state starts from rest, so the targets must be
+            # 0.
             self.speed = self.turn = 0
             self.robot.stop()
         elif key in ("e", "x"):
@@ -132,8 +137,12 @@ def command(address: str, laser: bool) -> None:
         robot.enable()
         if laser:
             robot.start_laser()
+        # CONFIG may report 0 for a limit that the robot does not have, and 0 would
+        # forbid all motion.
         pilot = Pilot(robot, config.trans_vel_max or 500, config.rot_vel_max or 100)
         with (
+            # The keyboard is restored last, so that a failing display does not leave a
+            # terminal without echo.
             Keyboard() as keys,
             Live(panel(robot, pilot), console=console, auto_refresh=False) as live,
         ):

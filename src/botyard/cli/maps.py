@@ -28,6 +28,7 @@ class _Maps(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert "list" if the first word is not a subcommand."""
+        # Files need no subcommand, because a file name is what users try first.
         if not args or (
             args[0] not in self.commands and args[0] not in ("--help", "-h", "-help")
         ):
@@ -115,6 +116,7 @@ def _limits_for(scene: Scene) -> str:
     usual, b = Budget(), scene.bounds or (0.0, 0.0, 0.0, 0.0)
     extent = max(b[2] - b[0], b[3] - b[1], *map(abs, b))
     found = {
+        # A wall has two vertices, as the reader counts them.
         "vertices": 2 * len(scene.segments) + len(scene.points),
         "extent": math.ceil(extent),
     }
@@ -133,6 +135,7 @@ def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
     def run(target: str, force: bool, **values: Any) -> None:
         path = Path(target)
         kind_of(path)
+        # Checked before the map is generated, which can take minutes for large sizes.
         check_can_be_written("OUTPUT", path, force=force)
         with telling(f"generating {path}; a large map takes a while"):
             scene = make(**values)
@@ -153,6 +156,8 @@ def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
     options: list[click.Parameter] = [
         click.Option(
             [f"--{p.replace('_', '-')}"],
+            # All parameters of generators have defaults, whose types are int, float or
+            # str.
             type=type(q.default),
             default=q.default,
             show_default=True,

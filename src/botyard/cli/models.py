@@ -97,6 +97,8 @@ def _write_urdf(folder: Path, specs: Sequence[RobotSpec], force: bool) -> None:
     from botyard.formats.urdf import to_urdf
     from botyard.protocols.ros_messages.naming import PROFILES
 
+    # Nav2's names are what robot_state_publisher and its launch files expect without
+    # remapping.
     profile = PROFILES["nav2"]
     folder.mkdir(parents=True, exist_ok=True)
     for spec in specs:
@@ -116,6 +118,7 @@ def _write_parameter_files(
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[Path, str] = {}
     for spec in specs:
+        # ARIA looks for the subclass in lower case.
         path = folder / f"{file_stem(spec.pioneer.subclass.lower())}.p"
         if path in written:
             text = (
@@ -148,6 +151,7 @@ def _all_models() -> list[RobotSpec]:
     for name in model_names():
         try:
             specs.append(find_robot(name))
+        # One broken file of the user must not hide all other models.
         except BotyardError as error:
             click.echo(f"botyard: warning: {escaped(str(error))}", err=True)
 

@@ -34,6 +34,7 @@ def parse_address(
     CommandLineError
         The host cannot be looked up, or the port is not a number from 1 to 65535.
     """
+    # A number alone is a port, the part that users change most often.
     alone = f":{text}" if text.isdecimal() else text
     name, colon, digits = alone.rpartition(":")
     if not colon or digits.endswith("]"):
@@ -45,6 +46,8 @@ def parse_address(
         digits = "-"
 
     if digits:
+        # The length is limited before the conversion, because int() of many digits is
+        # slow. 0 is rejected below.
         number = int(digits) if digits.isdecimal() and len(digits) <= 5 else 0
     else:
         number = port or 0
@@ -85,6 +88,7 @@ class LimitParam(click.ParamType[str]):
         try:
             Budget().raised([str(value)])
         except CommandLineError as error:
+            # click adds the name of the option itself.
             self.fail(str(error).removeprefix(f"{OPTION}: "), param, ctx)
 
         return str(value)

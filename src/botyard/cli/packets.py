@@ -48,6 +48,7 @@ def command(
     trace = read_trace(
         file, lambda problem: click.echo(f"{shown(file)}: {shown(problem)}", err=True)
     )
+    # Losses are kept whatever the filter: the reader must know that the list has a gap.
     found = [
         one for one in trace if isinstance(one, Lost) or _is_wanted(one, robot, session)
     ]
@@ -97,6 +98,8 @@ def _play(passed: list[Passed], address: str, speed: float) -> None:
     except CommandLineError as error:
         raise CommandLineError(f"--play: {error}") from None
     sessions = sorted({one.session for one in passed})
+    # Packets of two clients, mixed on one connection, would be no session that a robot
+    # accepts.
     if len(sessions) != 1:
         listed = ", ".join(
             f"{n} ({shown(next(p.robot for p in passed if p.session == n))})"
@@ -113,6 +116,8 @@ def _play(passed: list[Passed], address: str, speed: float) -> None:
         _print(at, shown(address), is_ours, reader.name(packet, is_ours), packet)
 
     player = play(trace, host, port, speed=speed, told=told)
+    # Equal poses show that the other robot behaves alike: this is the quickest
+    # comparison of two simulators.
     here = _last_pose(player.answers)
     parser = Parser()
     there = _last_pose(
@@ -135,6 +140,8 @@ def _last_pose(packets: list[Packet]) -> str:
     if not sips:
         return "none"
     sip = Sip.decode(sips[-1])
+    # Raw counters, because their units depend on conversion factors that a real robot
+    # may report differently.
     return f"{sip.x} {sip.y} {sip.th}"
 
 
@@ -145,6 +152,8 @@ class _SessionReader:
     """
 
     def __init__(self) -> None:
+        # One parser per direction: bytes of both arrive interleaved, and packets may be
+        # cut anywhere.
         self._parsers = {True: Parser(), False: Parser()}
         self._stage: Stage | None = None
 
@@ -158,6 +167,8 @@ class _SessionReader:
 
     def name(self, packet: Packet, from_client: bool) -> str:
         """Return the name of the next packet."""
+        # Robots and clients use separate number spaces; only the handshake's packets
+        # have the same numbers in both.
         kind: type[C] | type[P] = P
         if from_client:
             stage = self._stage or Stage.SYNC0

@@ -14,6 +14,7 @@ from botyard.pictures.palette import COLORS, THEMES
 
 UNITS: Final = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)")
+# The multiplication sign is what documents and copied sizes contain.
 _SIZE: Final = re.compile(r"(\d+)(?:[x×](\d+))?")
 
 
@@ -26,6 +27,7 @@ class DurationParam(click.ParamType[float]):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the duration in seconds."""
+        # click also passes the default through this function.
         if isinstance(value, float):
             return value
         found = _DURATION.fullmatch(str(value).strip().lower())
@@ -48,6 +50,7 @@ class SizeParam(click.ParamType["int | tuple[int, int]"]):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | tuple[int, int]:
         """Return the size in pixels."""
+        # click may pass a value that is already converted.
         if isinstance(value, (int, tuple)):
             return value
         found = _SIZE.fullmatch(str(value).strip().lower())
@@ -73,6 +76,8 @@ class AreaParam(click.ParamType["tuple[float, ...]"]):
         if isinstance(value, tuple):
             return value
         try:
+            # The count is checked later, because --follow needs two numbers instead of
+            # four.
             return tuple(float(word) for word in str(value).split(","))
         except ValueError:
             self.fail(
@@ -106,6 +111,7 @@ _OPTIONS: Final = (
     click.option(
         "--size",
         type=SizeParam(),
+        # A width alone keeps the proportions of the world.
         default="1000",
         show_default=True,
         help="Size in pixels.",
@@ -150,6 +156,7 @@ def chosen_picture(*, scans: tuple[str, ...], **options: Any) -> PictureOptions:
             "--scans: expected on, off, or names of robots, found a mixture"
         )
 
+    # Robots named "on" or "off" cannot be selected; the words would be ambiguous.
     which: Any = {(): True, ("on",): True, ("off",): False}.get(scans, scans)
     try:
         return picture_options(scans=which, **options)

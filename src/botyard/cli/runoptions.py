@@ -66,6 +66,8 @@ def _without_effect(
     """
     if value:
         click.echo(
+            # The longest spelling is the one with two dashes, which the reference
+            # lists.
             f"botyard: warning: {max(parameter.opts, key=len)} has no effect here",
             err=True,
         )
@@ -84,6 +86,8 @@ def take_config(
     if path is not None:
         from botyard.app.config import read_config
 
+        # As defaults, not as values: the command line takes precedence, and click knows
+        # the origin of each value.
         context.default_map = {**(context.default_map or {}), **read_config(path)}
 
     return path
@@ -109,6 +113,8 @@ def parameter(option: Option) -> Callable[[Any], Any]:
     if option.bare is not None:
         more |= {"is_flag": False, "flag_value": option.bare}
     if option.name == "config":
+        # Eager, because the file must be read before any other option looks for its
+        # default.
         more |= {"is_eager": True, "callback": take_config}
     return click.option(
         *option.flags, option.name, cls=RunOption, world=option.world, **more
@@ -154,6 +160,7 @@ PARAMETERS: Final[tuple[Callable[[Any], Any], ...]] = (
             cls=RunOption,
             world=False,
             is_flag=True,
+            # Old start scripts contain them; new users should not learn them.
             hidden=True,
             expose_value=False,
             callback=_without_effect,
@@ -195,6 +202,7 @@ class RunCommand(click.Command):
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
         """Write the sections of options."""
+        # click would print one long list in the order of declaration.
         rows = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -205,6 +213,7 @@ class RunCommand(click.Command):
             with formatter.section(title):
                 formatter.write_dl([rows.pop(name) for name in names.split()])
 
+        # A new option without a section would be missing from the help.
         assert not rows, f"in no section: {', '.join(rows)}"
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -221,6 +230,8 @@ class RunCommand(click.Command):
         ctx.meta[ARGUMENTS] = list(args)
         known = {o for p in self.get_params(ctx) for o in (*p.opts, *p.secondary_opts)}
         if _is_compatible(args):
+            # AMRISim ignores options that it does not know, so start scripts may
+            # contain some (CLI-055).
             kept = [a for a in args if _may_be_option(a, known)]
             for gone in (a for a in args if a not in kept):
                 click.echo(
@@ -247,7 +258,11 @@ def _is_misspelt(text: str, known: set[str]) -> bool:
     ):
         return False
 
+    # Misspelt options with two dashes need no help here: click suggests the similar
+    # ones itself.
     words = [o[1:] for o in known if len(o) > 2 and o[1] != "-"]
+    # A ratio of 0.75 finds a wrong or missing letter, but not a short option with its
+    # value, such as -p9000.
     return bool(difflib.get_close_matches(text[1:].lower(), words, n=1, cutoff=0.75))
 
 
@@ -260,7 +275,9 @@ def _may_be_option(text: str, known: set[str]) -> bool:
     return (
         not text.startswith("-")
         or name in known
+        # The value may follow a short option directly.
         or name[:2] in known
+        # Negative numbers, such as a coordinate, start with a dash as well.
         or not name.strip("-")[:1].isalpha()
     )
 
@@ -299,14 +316,18 @@ def config_text(
         )
         if origin == "default" and long in world:
             origin = shown(source, 500)
+        # Commented out, because YAML's null is not a valid value of these options.
         if value is None:
             lines.append(f"# {long}:  # {origin}")
             continue
 
+        # Files use the units and the forms of the command line, so that the output can
+        # be used as --config.
         plain = [_plain(v) for v in value] if option.many else _plain(value)
         text = yaml.safe_dump(
             {long: plain}, default_flow_style=True, allow_unicode=True, width=1000
         ).strip()
+        # Without the braces of the flow style, which keeps lists on one line.
         lines.append(f"{text[1:-1]}  # {origin}")
 
     return "\n".join(lines) + "\n"
@@ -317,6 +338,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, RobotChoice):
         return value.model if value.name is None else f"{value.model}:{value.name}"
     if isinstance(value, Pose):
+        # "z" prints a rounded -0 as 0.
         return ",".join(f"{v:zg}" for v in (mm(value.x), mm(value.y), deg(value.th)))
     return value
 
@@ -381,6 +403,8 @@ def world_options(context: click.Context) -> dict[str, Any]:
     """Return the options from the command line that a scenario can hold, by long name."""
     found: dict[str, Any] = {}
     for name, option in OPTIONS.items():
+        # Only given options: a default must stay free to change with the version that
+        # reads the scenario.
         if option.world and is_given(context, name) and name not in _OF_SETTINGS:
             value = context.params[name]
             found[option.long] = list(value) if isinstance(value, tuple) else value

@@ -16,6 +16,8 @@ from botyard.cli.runoptions import with_some_options
 from botyard.errors import CommandLineError
 from botyard.names import escaped
 
+# A typing mistake in the unit, such as 5000h, would otherwise run for days before it
+# draws.
 MAX_AT_S: Final = 1e6
 """Maximum simulated time before the picture, s."""
 OPTIONS: Final = (
@@ -67,6 +69,8 @@ def command(context: click.Context, /, output: Path, at: float, **given: Any) ->
             "expected a map (-m FILE), or --nomap for an empty plane, found neither"
         )
 
+    # Without the page no user is asked, so a missing model folder is an error and not a
+    # question.
     o = RunOptions(**given, no_gui=True)
     check_options(o)
     check_can_be_written("OUTPUT", output, force=o.force)
@@ -83,6 +87,8 @@ def command(context: click.Context, /, output: Path, at: float, **given: Any) ->
     from botyard.pictures.filming import SOURCE, picture_after
 
     sim = make_simulation(world, o, warm_up)
+    # The parts are assembled although no port opens, because they place the robots and
+    # start their controllers.
     parts = assemble(sim, world, o, None)
     try:
         add_robots(parts.robot_servers, world, o, o.chosen_robots(bool(world.robots)))

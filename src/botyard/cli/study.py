@@ -42,6 +42,8 @@ class _Study(click.Group):
         if (
             args
             and args[0] not in self.commands
+            # Otherwise "botyard study --help" would show the help of "run" and hide the
+            # other subcommands.
             and args[0] not in ctx.help_option_names
         ):
             args = ["run", *args]
@@ -90,6 +92,8 @@ def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
 @click.option(
     "--workers",
     "-n",
+    # Only a Ray cluster has so many CPUs; on one computer, the number of runs limits it
+    # further.
     type=click.IntRange(1, 1_000_000),
     metavar="NUMBER",
     help="Maximum number of concurrent runs. [default: one per core, or per CPU of the cluster]",
@@ -97,6 +101,7 @@ def _open(path: Path, output: Path | None, max_read: tuple[str, ...]) -> Study:
 @click.option(
     "--ray",
     is_flag=False,
+    # Ray's own word for "find the cluster yourself".
     flag_value="auto",
     metavar="[HOST:PORT]",
     help="Run on a Ray cluster (extra ray). [without an address: the cluster of "
@@ -148,6 +153,8 @@ def run(
 
         check_cluster(ray)
 
+    # The folder is claimed before anything in it is deleted: another study may still
+    # write results.
     with Folder(folder).claimed():
         return _carry_out(
             Study.open(read, folder, anew=force), workers, ray, resume, only, as_json
@@ -172,6 +179,7 @@ def _carry_out(
     # Checked before the first run, because the table is written after hours of work.
     study.folder.check_table()
     runs = study.left(only_failed=only == "failed")
+    # More processes than runs would only cost their start. On a cluster, Ray decides.
     if ray is None:
         workers = min(workers or os.cpu_count() or 1, max(1, len(runs)))
     if as_json:
@@ -193,6 +201,7 @@ def _carry_out(
         with _progress(len(runs), as_json) as done:
             study = study.carry_out(runs, workers, done, ray=ray)
         table = study.write_table()
+    # Also for Ctrl-C, after which the user most needs to know that nothing is lost.
     except BaseException as error:
         if not as_json:
             click.echo(
@@ -200,6 +209,7 @@ def _carry_out(
                 err=True,
             )
 
+        # A full disk is the user's problem, not an internal error with a trace.
         if isinstance(error, OSError):
             raise CommandLineError(
                 f"{study.folder.path}: cannot write results: {error}"
@@ -214,6 +224,8 @@ def _carry_out(
         _report_counts(study, counts)
         click.echo(f"{table}: {len(study.runs) - counts['left']} rows")
 
+    # All runs of the plan count, also those of earlier calls: a script that calls
+    # --resume asks whether the study is complete.
     return 0 if counts["ok"] == len(study.runs) else 1
 
 
@@ -232,6 +244,8 @@ def _report_counts(study: Study, counts: dict[str, int]) -> None:
     bad = [
         row
         for run in study.runs
+        # In the order of the plan, because processes finish in a different order each
+        # time.
         if (row := study.rows.get(run.key)) is not None and row.status != "ok"
     ]
     for row in bad[:SHOWN_ERRORS]:
@@ -263,6 +277,8 @@ def _progress(total: int, as_json: bool) -> Iterator[Callable[[Done], None]]:
             error=d.error,
         )
     elif sys.stderr.isatty():
+        # Imported only for a terminal: rich takes longer to import than many checks of
+        # a plan.
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -307,6 +323,8 @@ class _Lines:
         now = time.monotonic()
         if now - self._last >= LINE_PERIOD_S:
             self._last = now
+            # The mean of all runs, because single ones differ too much for an estimate
+            # from the last line.
             left = (now - self._begin) / self._done * (self._total - self._done)
             bad = f", {self._bad} not ok" if self._bad else ""
             click.echo(
@@ -317,6 +335,7 @@ class _Lines:
 
 def duration(seconds: float) -> str:
     """Return a duration in words."""
+    # Each unit is used up to 1.5 of the next one: "1 min" for 89 s would be too coarse.
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -366,6 +385,8 @@ def check(
 
     if no_run or not left:
         return 0
+    # The measurement is a real run of the plan. A guess from the simulated time would
+    # miss the cost of its robots and sensors.
     wall = _measured(study)
     workers = min(workers or os.cpu_count() or 1, len(left))
     click.echo(
@@ -415,6 +436,8 @@ def _measured(study: Study) -> float:
 
     found: list[Done] = []
     with tempfile.TemporaryDirectory(prefix="botyard-study-") as folder:
+        # A folder of its own keeps the measured run out of the results: its process was
+        # the only one, so its wall time is not typical.
         trial = AStudy.open(study.plan, Path(folder))
         wanted = study.left()[0]
         trial.carry_out([wanted], 1, found.append)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from botyard.traffic.task import Task
 
 FILE = click.Path(dir_okay=False, path_type=Path)
+# An empty list of runs is a valid table too, so "[]" is among them.
 TABLES_BEGIN: Final[tuple[bytes, ...]] = (
     b"robot,done,",
     b"robot,sector,visits",
@@ -62,6 +63,7 @@ def _rules(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--time-limit",
             type=click.FloatRange(0.0),
+            # About 11 days of simulated time: a run that needs more has no end.
             default=1e6,
             metavar="S",
             help="Maximum simulated time; then the run is given up.",
@@ -118,6 +120,8 @@ def _rules(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Seed of all random numbers.",
         ),
     )
+    # Decorators apply from the bottom up, so the reverse order keeps the order of the
+    # help text.
     for option in reversed(options):
         function = option(function)
     return function
@@ -179,7 +183,10 @@ def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int,
         if not (
             isinstance(row, list)
             and len(row) == 2
+            # `type` instead of `isinstance`, because JSON's true would pass for the
+            # integer 1.
             and all(type(x) is int for x in row)
+            # Step -1 means before the first step.
             and row[0] >= -1
             and 0 <= row[1] < n
         ):
@@ -196,6 +203,7 @@ def _compile() -> None:
     from botyard.processes.compiling import watch
     from botyard.traffic.compare import compile_kernels
 
+    # Compilation takes up to minutes, which a silent pipe or log would not explain.
     watch.always = True
     compile_kernels()
     watch.finish()
@@ -205,6 +213,7 @@ def _compile() -> None:
 def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     """Show a progress bar on stderr; no bar if stderr is not a terminal."""
     if not sys.stderr.isatty():
+        # A pipe or a log file would fill with control characters of the bar.
         yield lambda _t, _n: None
         return
 
@@ -344,6 +353,7 @@ def run(task: Path, **o: Any) -> int:
     """
     _check_run(o)
     loaded = _load(task, o["max_read"])
+    # The mode --compat runs in Python alone, so it needs no kernels.
     if not o["compat"]:
         _compile()
     out = _run(loaded, o)
@@ -370,6 +380,8 @@ def run(task: Path, **o: Any) -> int:
 
         write_replay(out, o["replay"], overwrite=o["force"])
 
+    # With --on-robots, `_run_recorded` has already written the recording during the
+    # run.
     if o["record"] is not None and o["on_robots"] is None:
         from botyard.traffic.recorded import write_recording
 
@@ -407,10 +419,13 @@ def _check_run(o: dict[str, Any]) -> None:
     if o["on_robots"] is not None:
         from botyard.formats.models import find_robot
 
+        # Only to report a wrong name now: the run itself finds the model again.
         find_robot(o["on_robots"])
 
     from botyard.traffic.outcome import EVENTS_BEGIN
 
+    # The files are written after the run, which may take hours, so their folders are
+    # checked before.
     for option, name in (
         ("result", "result"),
         ("events", "events"),
@@ -451,6 +466,7 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
         if o["grants"] is None
         else _read_grants(o["grants"], len(task), o["max_read"])
     )
+    # Before a supervisor is looked up: over ROS, the node takes its place.
     if o["ros1"] or o["ros_master"] or o["ros2"]:
         from botyard.cli.trafficlive import run_over_ros
 
@@ -474,6 +490,8 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
             return _run_recorded(real, o, progress)
 
         if o["compat"]:
+            # Ten steps per second, as in the original. The bound keeps --time-limit inf
+            # from an endless run.
             steps = int(min(o["time_limit"] * 10, 10_000_000))
             old = CompatTraffic(
                 task,
@@ -484,6 +502,8 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
             )
             return old.run(progress)
 
+        # A script counts steps of 0.1 s from 0, and a permission takes effect after its
+        # step.
         times = [
             (-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script
         ]
@@ -530,6 +550,7 @@ def _print_outcome(out: Outcome) -> None:
             f"on average, {1e6 * d.longest:.0f} µs at most"
         )
 
+    # A deadlock may involve hundreds of robots; the first ones show the cycle.
     for i, (sector, others) in list(out.waiting.items())[:20]:
         who = (
             f"robot{'s' if len(others) > 1 else ''} {', '.join(map(str, others))}"
@@ -546,6 +567,8 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
     """Return rows as CSV text."""
     text = io.StringIO()
     if rows:
+        # csv ends lines with CRLF by default, which shows as a change in version
+        # control.
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
@@ -556,6 +579,8 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
 def _result_text(out: Outcome) -> str:
     """Return the contents of a result file."""
     return (
+        # The marker comes first, so that it is found in the first bytes of a file of
+        # any length.
         json.dumps({"generator": MARK, **out.to_json()}, separators=(",", ":")) + "\n"
     )
 
@@ -636,6 +661,7 @@ def vda5050(
     from botyard.cli.trafficlive import run_over_mqtt
 
     try:
+        # 1883 is the registered port of MQTT without TLS.
         host, port = parse_address(broker, host="localhost", port=1883)
     except CommandLineError as error:
         raise CommandLineError(f"--broker: {error}") from None
@@ -673,6 +699,7 @@ def gantt(
     from botyard.formats.budget import Budget
     from botyard.traffic.gantt import draw, load_result
 
+    # SVG stays sharp at any zoom, which a chart of hundreds of sectors needs.
     path = output or result.with_suffix(".svg")
     require("plots", what="traffic gantt")
     _check_chart("--output", path)
@@ -711,6 +738,8 @@ def check(
     from botyard.traffic.check import check as look
 
     loaded = _load(task, max_read)
+    # The number of states grows exponentially with the robots, so the search can take
+    # minutes.
     with telling(
         f"trying all orders of moves of {len(loaded)} robots; --no-exhaustive skips this"
     ):
@@ -731,6 +760,7 @@ def check(
 
     if report.states:
         words = {
+            # None means unknown: the search stopped at its limit.
             True: "can be solved",
             False: "cannot be solved in any order of moves",
             None: "has too many states to search",
@@ -739,6 +769,8 @@ def check(
             f"search of {report.states} states: the task {words[report.solvable]}"
         )
 
+    # An unsafe start is no failure if the search found an order of moves. 11 is also
+    # the status of a deadlock in a run.
     return 0 if not report.stuck or report.solvable else 11
 
 
@@ -892,6 +924,7 @@ def convert(
         source.suffix.lower() == ".svg",
         source.suffix.lower() in (".yaml", ".yml"),
     )
+    # Plans are plain text, so only drawings and graphs need the extra.
     require(*(("traffic",) if drawing or graph else ()), what=str(source))
     check_can_be_written("OUTPUT", output, force=force)
     if drawing:
@@ -918,6 +951,7 @@ def convert(
                 "--route A,B: expected the places that each robot visits, found none"
             )
 
+        # Graphs name places, not robots, so each --route makes one robot.
         stops = [[place.strip() for place in route.split(",")] for route in routes]
         task = task_of_graph(
             read_graph(source, level, budget),
@@ -1016,17 +1050,22 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
         ) from None
 
     cases = [Case(str(t), 0, o["seed"], s) for t in tasks for s in names]
+    # Tasks in files have a fixed number of robots, so sizes and seeds apply to
+    # generated families only.
     cases += [
         Case(f, n, seed, s)
         for f in families
         for n in sizes
         for s in names
+        # Supervisors are compared on the same seeds, so that they solve the same tasks.
         for seed in range(o["seed"], o["seed"] + o["seeds"])
     ]
     for option, name in (("--csv", "csv_file"), ("--json", "json_file")):
         check_can_be_written(option, o[name], force=o["force"], begins=TABLES_BEGIN)
     _compile()
     with _progress("runs", len(cases)) as progress:
+        # Runs finish in any order, so the bar counts them instead of showing their
+        # index.
         done = iter(range(1, len(cases) + 1))
         rows = carry_out(
             cases,
@@ -1066,6 +1105,8 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
         }
         for r in rows
     ]
+    # Written after the table is printed: a failure to write must not hide hours of
+    # results.
     if o["csv_file"] is not None:
         _write(o["csv_file"], _csv(flat), o["force"], TABLES_BEGIN)
     if o["json_file"] is not None:

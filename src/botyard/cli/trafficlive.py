@@ -56,6 +56,8 @@ def run_over_ros(
     RosMasterError
         There is no ROS master.
     """
+    # The messages number robots with an Int16, so a task can have more robots than they
+    # can address.
     check_ids(len(task))
     relay = Relay()
     if o["compat"]:
@@ -63,6 +65,7 @@ def run_over_ros(
             task,
             relay,
             grants=script,
+            # Ten steps per second, as in `traffic run` without ROS.
             max_steps=int(min(o["time_limit"] * 10, 10_000_000)),
         )
     else:
@@ -78,6 +81,8 @@ def run_over_ros(
 @contextlib.contextmanager
 def _logging() -> Iterator[None]:
     """Print log lines, so that the user sees what the run waits for."""
+    # Only live runs log: their supervisor is another program, whose connection the user
+    # must be able to follow.
     logs = set_up_logging()
     try:
         yield
@@ -95,12 +100,19 @@ async def _over_ros(live: SteppedRun, relay: Relay, o: Mapping[str, Any]) -> Out
 
             uri = o["ros_master"] or os.environ.get("ROS_MASTER_URI") or DEFAULT_MASTER
             if uri.partition(":")[0] == EMBEDDED:
+                # Loopback only: a ROS 1 master has no authentication.
                 master = await embedded_master(uri, "127.0.0.1")
                 stack.callback(master.close)
                 uri = master.uri
+                # On stderr, because standard output carries the result, possibly as
+                # JSON.
                 click.echo(f"export ROS_MASTER_URI={uri}", err=True)
 
+            # The run keeps real time, so its messages have stamps of the wall clock and
+            # there is no /clock.
             ros = Ros1(known, uri, sim_time=False)
+            # Registered before the start, so that a failed start also closes its
+            # sockets.
             stack.push_async_callback(ros.close)
             try:
                 with telling(f"waiting for the ROS master at {shown(uri, MAX_URI)}"):
@@ -119,6 +131,8 @@ async def _over_ros(live: SteppedRun, relay: Relay, o: Mapping[str, Any]) -> Out
             stack.push_async_callback(dds.close)
             node.add(dds)
 
+        # Registered last and thus closed first: the node withdraws its topics while the
+        # transports still work.
         stack.callback(node.close)
         interrupts.ready(stop.set)
         click.echo(f"ready: {node.node}", err=True)
