@@ -7,10 +7,10 @@ python examples/drive_pioneer.py [HOST:PORT] [SECONDS]
 import sys
 import time
 
-from botyard.cli.drive import parse_address
+from botyard.cli.options import parse_address
 from botyard.clients.pioneer import PioneerClient
 
-address = parse_address(sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:8101")
+address = parse_address(sys.argv[1] if len(sys.argv) > 1 else "", port=8101)
 seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60.0
 
 with PioneerClient(*address) as robot:

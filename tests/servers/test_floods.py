@@ -112,11 +112,11 @@ def test_requests_of_zenoh_that_are_too_long_do_not_wait() -> None:
     slow = _Serving(ros, "/n", service)
     dropped.clear()
     for _ in range(MAX_REQUESTS + 5):
-        slow._answer(Query(0))
+        slow._take(Query(0))
     assert len(dropped) == 5
     waiting[0].cancel()
     waiting[0].set_running_or_notify_cancel()
-    slow._answer(Query(0))
+    slow._take(Query(0))
     assert len(dropped) == 6, "the one whose response was given up, alone"
 
 
