@@ -24,6 +24,7 @@ from bench import (
     rtps,
     scaling,
     scenes,
+    spans,
     startup,
     study,
     traffic,
@@ -33,6 +34,7 @@ from bench import (
 
 ALL = {
     "rays": rays.main,
+    "spans": spans.main,
     "scenes": scenes.main,
     "changes": changes.main,
     "peers": peers.main,
@@ -87,4 +89,5 @@ def main() -> None:
         print(f"   ({time.perf_counter() - began:.0f} s)", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -86,7 +86,12 @@ def _digest(sim: Simulation) -> int:
         del shapes[name]
     arrays: list[Any] = [
         *columns_of(sim.core.engine),
-        *sim.core.engine.grid,
+        # Lists of walls hold what the cells hold, in another order.
+        *(
+            value
+            for name, value in sim.core.engine.grid._asdict().items()
+            if not name.startswith("wall")
+        ),
         *shapes.values(),
     ]
     texts = []

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from botyard.devices.rangetable import Ranges
 from botyard.engine.kernels.beams import MIN_COMPONENT, SECTORS, Beams, Fans
-from botyard.engine.kernels.wallspans import WALL_SLOTS
-from botyard.engine.layout import F8, I2, I8
+from botyard.engine.kernels.wallspans import WALLS_AT_ONCE
+from botyard.engine.layout import F8, I2, I8, WALL_LANES
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
 from botyard.numerics import elementwise
@@ -43,7 +43,6 @@ def shape_arrays(kinds: Sequence[BeamSet]) -> dict[str, NDArray[Any]]:
         "beam_y": np.ascontiguousarray(beams[:, 1]),
         "beam_cos": np.ascontiguousarray(beams[:, 2]),
         "beam_sin": np.ascontiguousarray(beams[:, 3]),
-        "beam_r_max": np.repeat(columns[:, _COLUMNS.index("r_max")], counts),
         "beam_sector": _joined(np.int64, [k.sector for k in kinds]),
     }
 
@@ -95,7 +94,7 @@ def fans_of(devices: Sequence[Fan]) -> Fans:
 def workspace(*several: Fans) -> Beams:
     """Return a workspace for the device with the most beams."""
     bundles = max(int(np.diff(fans.first).max(initial=0)) for fans in several)
-    beams = max(
+    beams = WALL_LANES + max(
         int(np.diff(fans.beam_first[fans.first]).max(initial=0)) for fans in several
     )
     return Beams(
@@ -107,7 +106,7 @@ def workspace(*several: Fans) -> Beams:
         bright=np.zeros(beams, np.int16),
         cosine=np.zeros(beams),
         ahead=np.zeros(beams),
-        slots=np.zeros(WALL_SLOTS, np.int64),
+        spans=np.zeros((3, WALLS_AT_ONCE)),
         reach=np.zeros((bundles, SECTORS)),
     )
 

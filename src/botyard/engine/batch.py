@@ -182,11 +182,6 @@ def measure(
     world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, which: int
 ) -> None:
     """Measure with some devices, see `ALL`, and replace readings by the available ones."""
-    # A workspace, because the caller may have written limits of ranges.
-    for b in range(fans.r_max.shape[0]):
-        for j in range(fans.beam_first[b], fans.beam_first[b + 1]):
-            fans.beam_r_max[j] = fans.r_max[b]
-
     tick, dt, count = own.counts[TICK], own.step[0], own.devices.shape[0]
     # If any device has late readings, each one is asked whether it measures now.
     is_each = which != ALL or has_late_readings(late, dt)

@@ -10,13 +10,25 @@ from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.kernels import grid as grid_kernels
-from botyard.engine.layout import F8, I2, I4, I8, U2, WALL, Bins, Bodies, Control, Grid
+from botyard.engine.layout import (
+    F8,
+    I2,
+    I4,
+    I8,
+    U2,
+    WALL,
+    WALL_LANES,
+    Bins,
+    Bodies,
+    Control,
+    Grid,
+)
 from botyard.engine.rng import body_uid
 from botyard.geometry import Outline, Pose, distance, transform_point
 from botyard.model.dynamics import DynamicsSpec
@@ -51,6 +63,13 @@ CELLS_PER_ENTRY = 4.0
 Maps with few walls get larger cells, so that the whole grid fits into a cache of the
 processor.
 """
+MAX_LISTED_WALLS = 1_000_000
+"""Number of walls above which they are not listed once more, 36 bytes each.
+
+Such maps are dense, and beams walk the grid in them.
+"""
+MAX_LONG_WALLS, MAX_LONG_SHARE = 8, 0.02
+"""Number and share of walls that may extend beyond a wide cell."""
 MAX_ENDS_PER_CELL = 50.0
 """Highest mean number of wall ends that share the cell of another end.
 
@@ -533,6 +552,38 @@ def crowding(grid: Grid) -> float:
     return len(grid.seg) / occupied if occupied else 0.0
 
 
+def _wide_cells(walls: F8, nx: int, ny: int) -> dict[str, Any]:
+    """Return the fields of `Grid` that list each wall once.
+
+    `walls`, (n, 4), are start points and vectors in a grid of `nx` × `ny` cells.
+    """
+    middle, half = (
+        walls[:, :2] + 0.5 * walls[:, 2:],
+        0.5 * np.abs(walls[:, 2:]).max(1, initial=0),
+    )
+    side = max(1.0, math.sqrt(nx * ny / max(len(walls), 1)))
+    # Each search looks at all long walls, so that there should be few.
+    while np.count_nonzero(half > side) > MAX_LONG_SHARE * len(walls) + MAX_LONG_WALLS:
+        side *= 2.0
+    columns, rows = (max(1, math.ceil(n / side)) for n in (nx, ny))
+    ix, iy = (middle / side).astype(np.int64).T
+    cell = np.clip(iy, 0, rows - 1) * columns + np.clip(ix, 0, columns - 1)
+    cell[half > side] = columns * rows
+    start = np.zeros(columns * rows + 2, np.int32)
+    start[1:] = np.cumsum(np.bincount(cell, minlength=columns * rows + 1))
+    # Kernels read whole groups of walls. No beam reaches the padding.
+    listed = np.full((4, len(walls) + WALL_LANES if len(walls) else 0), np.inf)
+    listed[:, : len(walls)] = walls[np.argsort(cell, kind="stable")].T
+    return {
+        "wall_cell": side,
+        "wall_half": float(half[half <= side].max(initial=0.0)),
+        "wall_nx": columns,
+        "wall_ny": rows,
+        "wall_start": start,
+        "walls": listed,
+    }
+
+
 def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     """Return a grid over segments.
 
@@ -560,6 +611,7 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
             clear=np.zeros((4, 0, 0), np.uint8),
             clear_flat=np.zeros(0, np.uint8),
             near=np.zeros(0, np.int32),
+            **_wide_cells(np.zeros((0, 4)), 0, 0),
         )
 
     segments = np.ascontiguousarray(segments, np.float64)
@@ -593,6 +645,13 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     clear = np.zeros((4, ny, nx), np.uint8)
     grid_kernels.quadrant_clearance(start, nx, ny, clear)
     plain = bool((mask == int(Visible.ALL)).all() and (bright == 1).all())
+    # The same arithmetic as in `gather`: ranges do not depend on how a wall is found.
+    inv = 1.0 / h
+    cells = (segments - (x0, y0, x0, y0)) * inv
+    cells[:, 2:] -= cells[:, :2]
+    # If two different walls are hit at the same range, the order of the tests matters.
+    if not plain or len(cells) > MAX_LISTED_WALLS:
+        cells = cells[:0]
     return Grid(
         x0=x0,
         y0=y0,
@@ -607,4 +666,5 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
         clear=clear,
         clear_flat=clear.reshape(-1),
         near=np.zeros(len(entries), np.int32),
+        **_wide_cells(cells, nx, ny),
     )

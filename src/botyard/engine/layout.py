@@ -26,6 +26,11 @@ U1 = NDArray[np.uint8]
 U2 = NDArray[np.uint16]
 U8 = NDArray[np.uint64]
 
+WALL_LANES: Final = 4
+"""Number of walls, and of beams, that kernels process together.
+
+It is the number of float64 in a vector register of most processors.
+"""
 WALL: Final = -1
 """Value in place of the row of a body: a wall."""
 NO_BODY: Final = -2
@@ -348,6 +353,16 @@ class Grid(NamedTuple):
         The same array in one row.
     near : (k,) int32
         Workspace for the entries near a moving body.
+    wall_cell, wall_half : float
+        Edge of a wide cell, and greatest extent of a wall in it beyond its middle, in cells.
+    wall_nx, wall_ny : int
+        Number of wide cells.
+    wall_start : (wall_nx·wall_ny + 2,) int32
+        Wide cell c = iy·wall_nx + ix owns the walls wall_start[c] … wall_start[c + 1] − 1.
+        The last list has the walls that extend farther than `wall_half`.
+    walls : (4, w) float64
+        Each wall once, in the wide cell of its middle: start point and vector to the end
+        point, as in `seg`, and `WALL_LANES` infinite ones. Without any, beams walk the grid.
     """
 
     x0: float
@@ -363,6 +378,12 @@ class Grid(NamedTuple):
     clear: U1
     clear_flat: U1
     near: I4
+    wall_cell: float
+    wall_half: float
+    wall_nx: int
+    wall_ny: int
+    wall_start: I4
+    walls: F8
 
 
 class Bins(NamedTuple):

@@ -243,7 +243,6 @@ class Batch:
             Bins._make(derived.of(i, f"bins.{name}") for name in Bins._fields),
             self._grid(i),
             kind.fans._replace(
-                beam_r_max=thread.beam_r_max[: len(kind.fans.beam_r_max)],
                 **{name: own(name) for name in SENSOR},
             ),
             thread.beams,

@@ -134,11 +134,11 @@ class Workspace:
             for name in THREAD_BODIES
         }
         self.beams: Pack[Beams] = Pack(workspace(*(kind.fans for kind in kinds)))
-        self.beam_r_max: F8 = np.zeros(max(len(kind.fans.beam_r_max) for kind in kinds))
         count = (plan.bodies - plan.boxes) * plan.readings
         # Each robot set has its own array: places without a sensor stay NaN.
         self.raw = [np.full(count, np.nan) for _ in kinds]
-        self.bright = np.zeros(count, np.int16)
+        # Only late readings keep laser returns.
+        self.bright = np.zeros(0 if plan.late_steps is None else count, np.int16)
         shapes = [kind.shapes.value for kind in kinds]
         n, masses, uid = (
             len(shapes[0].values),

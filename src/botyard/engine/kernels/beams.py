@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
-from botyard.engine.kernels.noise import gaussian, symmetric
+from botyard.engine.kernels.noise import GOLDEN, gaussian, mix, symmetric
 from botyard.engine.layout import F8, I2, I8, U2, U8
 from botyard.numerics.elementary import cosine_sine
 
@@ -29,6 +29,12 @@ GAUSSIAN_DRAWS = 1 << 33
 
 Gaussian draws take the uniform draws from twice this number on.
 """
+# Constants of `whole` and `finish_uniform`.
+_LOW_HALF, _HALF, _S11 = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(11)
+_EXPONENT_52, _EXPONENT_84 = np.uint64(0x433 << 52), np.uint64(0x453 << 52)
+_OFFSET, _TWO_M52 = 2.0**84 + 2.0**52, 2.0**-52
+TWICE_GOLDEN = np.uint64(2 * int(GOLDEN) & (2**64 - 1))
+"""Distance of two draws of a stream whose numbers differ by 2."""
 SECTORS = 32
 """Number of directions in which a device notes the reach of its beams; see `sector_of`.
 """
@@ -83,8 +89,6 @@ class Fans(NamedTuple):
         Origin of each beam, m.
     beam_cos, beam_sin : (n_beams,) float64
         Direction of each beam.
-    beam_r_max : (n_beams,) float64
-        Highest range of each beam, m.
     beam_sector : (n_beams,) int64
         `sector_of` each beam's direction.
     """
@@ -115,19 +119,20 @@ class Fans(NamedTuple):
     beam_y: F8
     beam_cos: F8
     beam_sin: F8
-    beam_r_max: F8
     beam_sector: I8
 
 
 class Beams(NamedTuple):
     """Workspace for the beams of one device in the world; each thread has one.
 
-    It is small, and stays in the L1 cache.
+    It is small, and stays in the L1 cache. `meet_walls_at_once` writes whole
+    `WALL_LANES` of `ahead`, and reads as many directions.
 
     Attributes
     ----------
     org_x, org_y : (n,) float64
-        Origin of each beam, m; n is the highest number of beams of a device.
+        Origin of each beam, m; n is the highest number of beams of a device, and
+        `WALL_LANES` more.
     dir_x, dir_y : (n,) float64
         Direction of each beam.
     raw : (n,) float64
@@ -138,8 +143,9 @@ class Beams(NamedTuple):
         Cosine of the incidence at bright surfaces.
     ahead : (n,) float64
         Ranges in cells of the grid during the search for walls; see `wallspans`.
-    slots : (`wallspans.WALL_SLOTS`,) int64
-        Entries of the grid that were tested last.
+    spans : (3, `wallspans.WALLS_AT_ONCE`) float64
+        First and last beam of the span of each wall of a group, and the square of its
+        distance in cells.
     reach : (m, SECTORS) float64
         Highest range, m, of the beams of each bundle in each sector and its two neighbours;
         m is the highest number of bundles of a device.
@@ -153,8 +159,35 @@ class Beams(NamedTuple):
     bright: I2
     cosine: F8
     ahead: F8
-    slots: I8
+    spans: F8
     reach: F8
+
+
+class Device(NamedTuple):
+    """Device whose beams are cast, and the body that carries it.
+
+    Attributes
+    ----------
+    row, mask : int
+        Row of the body; `Visible` class that the device senses.
+    x, y, heading, cosine, sine : float
+        Pose of the body, m, m, rad; cosine and sine of its heading.
+    first, end : int
+        Bundles of the device: first … end − 1.
+    n_beams : int
+        Number of beams.
+    """
+
+    row: int
+    mask: int
+    x: float
+    y: float
+    heading: float
+    cosine: float
+    sine: float
+    first: int
+    end: int
+    n_beams: int
 
 
 @inline_kernel
@@ -166,45 +199,36 @@ def away_from_zero(d: float) -> float:
 
 
 @merged_kernel
-def aim_beams(
-    fans: Fans, beams: Beams, b0: int, b1: int, x: float, y: float, th: float, key: int
-) -> None:
-    """Write origins and directions of all beams of the bundles `b0` … `b1` − 1.
+def aim_beams(fans: Fans, beams: Beams, device: Device, key: int) -> float:
+    """Write the directions of all beams of a device, and their highest ranges.
 
-    The beams get their highest ranges. `x`, `y`, `th`: pose of the body that carries
-    them; `key`: random stream of the device.
+    `key`: random stream of the device. Returns the greatest range, m.
     """
-    dir_x, dir_y, org_x, org_y = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y
-    raw, bright, cosine = beams.raw, beams.bright, beams.cosine
-    beam_cos, beam_sin, beam_x, beam_y, r_max = (
-        fans.beam_cos,
-        fans.beam_sin,
-        fans.beam_x,
-        fans.beam_y,
-        fans.beam_r_max,
-    )
-    beam_first, wobbles = fans.beam_first, fans.a_noise
-    first, last = beam_first[b0], beam_first[b1]
-    c, s = cosine_sine(th)
+    dir_x, dir_y, raw, bright = beams.dir_x, beams.dir_y, beams.raw, beams.bright
+    beam_cos, beam_sin, beam_first = fans.beam_cos, fans.beam_sin, fans.beam_first
+    wobbles, r_max, c, s = fans.a_noise, fans.r_max, device.cosine, device.sine
+    first, most = beam_first[device.first], 0.0
     # Short loops over few arrays, which the compiler turns into vector instructions
-    for j in range(first, last):
-        bc, bs = beam_cos[j], beam_sin[j]
-        dir_x[j - first], dir_y[j - first] = (
+    for j in range(device.n_beams):
+        # Unsigned: saves the test for an index that counts from the end.
+        k = np.uint64(first + j)
+        bc, bs = beam_cos[k], beam_sin[k]
+        dir_x[j], dir_y[j] = (
             away_from_zero(c * bc - s * bs),
             away_from_zero(s * bc + c * bs),
         )
 
-    for j in range(first, last):
-        bx, by = beam_x[j], beam_y[j]
-        org_x[j - first], org_y[j - first] = x + c * bx - s * by, y + s * bx + c * by
-
-    for j in range(first, last):
-        raw[j - first], bright[j - first], cosine[j - first] = r_max[j], 0, 0.0
-    for b in range(b0, b1):
-        wobble = wobbles[b]
+    for j in range(device.n_beams):
+        bright[j] = 0
+    for b in range(device.first, device.end):
+        wobble, far = wobbles[b], r_max[b]
+        begin, end = beam_first[b] - first, beam_first[b + 1] - first
+        most = max(most, far)
+        for j in range(begin, end):
+            raw[np.uint64(j)] = far
         # Errors of bearing: each beam is rotated by its own draw.
         if wobble > 0.0:
-            for j in range(beam_first[b] - first, beam_first[b + 1] - first):
+            for j in range(begin, end):
                 error = wobble * symmetric(np.uint64(key), np.uint64(2 * j))
                 ec, es = cosine_sine(error)
                 dx, dy = dir_x[j], dir_y[j]
@@ -212,6 +236,23 @@ def aim_beams(
                     away_from_zero(dx * ec - dy * es),
                     away_from_zero(dx * es + dy * ec),
                 )
+
+    return most
+
+
+@inline_kernel
+def place_beams(fans: Fans, beams: Beams, device: Device, lo: int, hi: int) -> None:
+    """Write the origins of the beams `lo` … `hi` − 1 of a device.
+
+    Beams that meet walls at once do without.
+    """
+    org_x, org_y, beam_x, beam_y = beams.org_x, beams.org_y, fans.beam_x, fans.beam_y
+    x, y, c, s = device.x, device.y, device.cosine, device.sine
+    first = fans.beam_first[device.first]
+    for j in range(lo, hi):
+        k, m = np.uint64(first + j), np.uint64(j)
+        bx, by = beam_x[k], beam_y[k]
+        org_x[m], org_y[m] = x + c * bx - s * by, y + s * bx + c * by
 
 
 @inline_kernel
@@ -258,11 +299,17 @@ def sector_of(x: float, y: float) -> int:
 
 @inline_kernel
 def longest(raw: F8, count: int) -> float:
-    """Return the longest of the first `count` beams, m."""
-    most = 0.0
-    for j in range(count):
-        most = max(most, raw[j])
-    return most
+    """Return the longest of the first `count` beams, m.
+
+    Four maxima do not wait for each other.
+    """
+    a = b = c = d = 0.0
+    for j in range(0, count - 3, 4):
+        a, b = max(a, raw[j]), max(b, raw[j + 1])
+        c, d = max(c, raw[j + 2]), max(d, raw[j + 3])
+    for j in range(count - count % 4, count):
+        a = max(a, raw[j])
+    return max(max(a, b), max(c, d))
 
 
 @merged_kernel
@@ -368,6 +415,72 @@ def finish_bright(
     return bright
 
 
+@inline_kernel
+def whole(m: np.uint64) -> float:
+    """Return an unsigned integer below 2⁵³ as a float64.
+
+    Both halves become mantissas, of numbers with exponents 52 and 84. Unlike a
+    conversion, this needs no instruction that many processors lack for vectors.
+    """
+    low = np.uint64((m & _LOW_HALF) | _EXPONENT_52).view(np.float64)
+    high = np.uint64((m >> _HALF) | _EXPONENT_84).view(np.float64)
+    return (high - _OFFSET) + low
+
+
+@merged_kernel
+def finish_uniform(
+    raw: F8,
+    first: int,
+    count: int,
+    limits: tuple[float, float, float],
+    key: np.uint64,
+    ranges: F8,
+    at: int,
+) -> None:
+    """Write the readings of `count` beams from `first` on: `finish_reading` for all.
+
+    `limits`: lowest and highest range, m, and half-width of the uniform error, m. There
+    is no other error. The loop has no branches, and becomes vector instructions.
+    """
+    r_min, r_max, half = limits
+    # The draws have the odd numbers from 2·first + 1 on; see `symmetric`.
+    state = key + np.uint64(2 * first) * GOLDEN
+    for n in range(count):
+        state += TWICE_GOLDEN
+        exact = raw[np.uint64(first + n)]
+        draw = whole(mix(state) >> _S11) * _TWO_M52 - 1.0
+        r = exact + half * draw if exact < r_max else exact
+        ranges[np.uint64(at + n)] = min(max(r, r_min), r_max)
+
+
+@merged_kernel
+def finish_returns(
+    raw: F8,
+    raw_bright: I2,
+    raw_cos: F8,
+    rule: tuple[float, float, int],
+    first: int,
+    count: int,
+    bright: I2,
+    at: int,
+) -> None:
+    """Write the laser returns of `count` beams from `first` on; see `finish_bright`."""
+    far, cosine, strength = rule
+    most = 0
+    for n in range(count):
+        most |= int(raw_bright[np.uint64(first + n)])
+    # Nothing shines: nearly always
+    if most <= 1:
+        for n in range(count):
+            bright[np.uint64(at + n)] = raw_bright[np.uint64(first + n)]
+    else:
+        for n in range(count):
+            j = first + n
+            bright[at + n] = finish_bright(
+                int(raw_bright[j]), raw[j], raw_cos[j], far, cosine, strength
+            )
+
+
 @merged_kernel
 def finish_bundles(
     fans: Fans,
@@ -381,26 +494,45 @@ def finish_bundles(
 ) -> None:
     """Write the readings of the bundles `b0` … `b1` − 1 from place `out` on.
 
-    They are made from the exact ranges of the beams.
+    They are made from the exact ranges of the beams. Laser returns are not written if
+    `bright` has no elements.
     """
     raw, raw_bright, raw_cos = beams.raw, beams.bright, beams.cosine
     beam_first, readings = fans.beam_first, fans.readings
-    r_mins, r_maxs = fans.r_min, fans.r_max
-    fars, cosines, strengths = fans.bright_range, fans.bright_cos, fans.bright_as
+    shines = bright.shape[0] > 0
     for b in range(b0, b1):
-        r_min, r_max, missing = r_mins[b], r_maxs[b], fans.missing[b]
+        r_min, r_max, missing = fans.r_min[b], fans.r_max[b], fans.missing[b]
         noise = Noise(fans.r_noise[b], fans.r_std[b], fans.r_share[b])
-        far, cosine, strength = fars[b], cosines[b], int(strengths[b])
         first, last = beam_first[b] - beam_first[b0], beam_first[b + 1] - beam_first[b0]
         at = out + readings[b] - readings[b0]
         # One reading for each beam: lasers
         if readings[b + 1] - readings[b] == last - first:
-            for j in range(first, last):
-                ranges[at + j - first] = finish_reading(
-                    raw[j], r_min, r_max, noise, key, j
+            if noise.half > 0.0 and not (noise.std > 0.0 or noise.share > 0.0):
+                finish_uniform(
+                    raw,
+                    first,
+                    last - first,
+                    (r_min, r_max, noise.half),
+                    np.uint64(key),
+                    ranges,
+                    at,
                 )
-                bright[at + j - first] = finish_bright(
-                    int(raw_bright[j]), raw[j], raw_cos[j], far, cosine, strength
+            else:
+                for j in range(first, last):
+                    ranges[at + j - first] = finish_reading(
+                        raw[j], r_min, r_max, noise, key, j
+                    )
+
+            if shines:
+                finish_returns(
+                    raw,
+                    raw_bright,
+                    raw_cos,
+                    (fans.bright_range[b], fans.bright_cos[b], int(fans.bright_as[b])),
+                    first,
+                    last - first,
+                    bright,
+                    at,
                 )
         else:
             # One reading for the bundle, the shortest: beams fill the cone of a sonar
@@ -409,18 +541,22 @@ def finish_bundles(
             for j in range(first, last):
                 nearest = min(nearest, raw[j])
             ranges[at] = finish_reading(nearest, r_min, r_max, noise, key, first)
-            bright[at] = 1 if nearest < r_max else 0
+            if shines:
+                bright[at] = 1 if nearest < r_max else 0
 
         if missing > 0.0:
             for j in range(readings[b + 1] - readings[b]):
                 if is_missing(missing, key, first + j):
-                    ranges[at + j], bright[at + j] = r_max, 0
+                    ranges[at + j] = r_max
+                    if shines:
+                        bright[at + j] = 0
 
 
 __all__ = [
     "MIN_COMPONENT",
     "SECTORS",
     "Beams",
+    "Device",
     "Fans",
     "Noise",
     "about_atan2",
@@ -429,6 +565,7 @@ __all__ = [
     "finish_bundles",
     "longest",
     "note_reach",
+    "place_beams",
     "sector_of",
     "seen_half",
 ]

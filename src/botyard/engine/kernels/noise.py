@@ -15,7 +15,7 @@ import numpy as np
 from botyard.engine.kernels.jit import inline_kernel, kernel
 from botyard.numerics.elementary import cosine_sine, log
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
@@ -38,16 +38,16 @@ def stream_key(
 
     All four words are 64-bit unsigned integers.
     """
-    h = mix(seed + _GOLDEN)
-    h = mix(h ^ (uid + _GOLDEN))
-    h = mix(h ^ (device + _GOLDEN))
-    return mix(h ^ (tick + _GOLDEN))
+    h = mix(seed + GOLDEN)
+    h = mix(h ^ (uid + GOLDEN))
+    h = mix(h ^ (device + GOLDEN))
+    return mix(h ^ (tick + GOLDEN))
 
 
 @inline_kernel
 def hashed(seed: np.uint64, word: np.uint64) -> np.uint64:
     """Return a hash of a seed and a word: `botyard.engine.rng.stream_keys` of one each."""
-    return mix(mix(seed + _GOLDEN) ^ (word + _GOLDEN))
+    return mix(mix(seed + GOLDEN) ^ (word + GOLDEN))
 
 
 @inline_kernel
@@ -62,7 +62,7 @@ def episode_seed(seed: np.uint64, episode: int) -> np.uint64:
 @inline_kernel
 def symmetric(key: np.uint64, k: np.uint64) -> float:
     """Return draw `k` of a stream, uniform in [−1, 1) with 53 bits."""
-    z = mix(key + (k + np.uint64(1)) * _GOLDEN)
+    z = mix(key + (k + np.uint64(1)) * GOLDEN)
     return np.float64(z >> _S11) * _TWO_M52 - 1.0
 
 

@@ -14,12 +14,14 @@ import numpy as np
 from botyard.engine.kernels.beams import (
     SECTORS,
     Beams,
+    Device,
     Fans,
     about_atan2,
     aim_beams,
     finish_bundles,
     longest,
     note_reach,
+    place_beams,
     sector_of,
     seen_half,
 )
@@ -59,33 +61,6 @@ def meets_circle(
     return (
         (abs(rx * dy - ry * dx) <= radius) & (along >= -radius) & (along - radius < r)
     )
-
-
-class Device(NamedTuple):
-    """Device whose beams are cast, and the body that carries it.
-
-    Attributes
-    ----------
-    row, mask : int
-        Row of the body; `Visible` class that the device senses.
-    x, y, heading, cosine, sine : float
-        Pose of the body, m, m, rad; cosine and sine of its heading.
-    first, end : int
-        Bundles of the device: first … end − 1.
-    n_beams : int
-        Number of beams.
-    """
-
-    row: int
-    mask: int
-    x: float
-    y: float
-    heading: float
-    cosine: float
-    sine: float
-    first: int
-    end: int
-    n_beams: int
 
 
 class Target(NamedTuple):
@@ -301,19 +276,27 @@ def has_many_beams(device: Device) -> bool:
     return device.n_beams > FEW_BEAMS * (device.end - device.first)
 
 
+@inline_kernel
+def far_now(beams: Beams, count: int, seen: int, far: float) -> float:
+    """Return the greatest range, m; `far` unless bodies are seen, which shorten beams."""
+    return longest(beams.raw, count) if seen else far
+
+
 @merged_kernel
 def meet_walls(
-    grid: Grid, fans: Fans, beams: Beams, device: Device, many: bool
+    grid: Grid, fans: Fans, beams: Beams, device: Device, many: bool, reach: float
 ) -> None:
-    """Shorten the beams of a device to the static world."""
-    if many:
-        for b in range(device.first, device.end):
-            first = fans.beam_first[b] - fans.beam_first[device.first]
-            if not meet_walls_at_once(grid, fans, beams, b, first, device.heading):
-                end = fans.beam_first[b + 1] - fans.beam_first[device.first]
-                walk_beams(grid, beams, first, end, device.mask)
-    else:
-        walk_beams(grid, beams, 0, device.n_beams, device.mask)
+    """Shorten the beams of a device to the static world, within `reach` m."""
+    for b in range(device.first, device.end if many else device.first + 1):
+        first, end = (
+            fans.beam_first[b] - fans.beam_first[device.first],
+            fans.beam_first[b + 1] - fans.beam_first[device.first]
+            if many
+            else device.n_beams,
+        )
+        if not many or not meet_walls_at_once(grid, fans, beams, device, b, reach):
+            place_beams(fans, beams, device, first, end)
+            walk_beams(grid, beams, first, end, device.mask)
 
 
 @merged_kernel
@@ -326,12 +309,13 @@ def cast_beams(
     beams: Beams,
     device: Device,
     offset: float,
+    far: float,
 ) -> None:
     """Shorten the beams of a device to the map and to other bodies.
 
-    `offset`: distance of its farthest origin, m. Bodies are searched in growing squares
-    of bins around the device, each without the previous one. Near bodies shorten beams,
-    which then need no test against farther ones.
+    `offset`: distance of its farthest origin, m; `far`: its greatest range, m. Bodies
+    are searched in growing squares of bins around the device, each without the previous
+    one. Near bodies shorten beams, which then need no test against farther ones.
     """
     x, y, count, many = device.x, device.y, device.n_beams, has_many_beams(device)
     frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
@@ -345,13 +329,15 @@ def cast_beams(
     # Few beams, or no visible bodies: one search covers the whole reach.
     shell = FIRST_SHELL if many and seen else math.inf
     walked = False
+    place_beams(fans, beams, device, 0, count * int(seen > 0))
     while True:
         # Walls come after the bodies of the first square: see `FIRST_SHELL`.
         if not walked and shell > FIRST_SHELL:
             walked = True
+            far = far_now(beams, count, seen, far)
             # Otherwise all beams end before the nearest wall.
-            if longest(beams.raw, count) > open_space:
-                meet_walls(grid, fans, beams, device, many)
+            if far > open_space:
+                meet_walls(grid, fans, beams, device, many, far)
 
         # No body has a class that the device senses.
         if not seen:
@@ -421,7 +407,6 @@ def cast_groups(
         b0, b1 = fans.first[kind], fans.first[kind + 1]
         key = stream_key(seed, state.uid[row], fans.key[g], np.uint64(tick))
         x, y, heading = state.pose[row, 0], state.pose[row, 1], state.pose[row, 2]
-        aim_beams(fans, beams, b0, b1, x, y, heading, key)
         c, s = cosine_sine(heading)
         device = Device(
             row,
@@ -435,8 +420,17 @@ def cast_groups(
             b1,
             fans.beam_first[b1] - fans.beam_first[b0],
         )
+        far = aim_beams(fans, beams, device, key)
         cast_beams(
-            grid, bodies, bins, state.bright, fans, beams, device, fans.offset[kind]
+            grid,
+            bodies,
+            bins,
+            state.bright,
+            fans,
+            beams,
+            device,
+            fans.offset[kind],
+            far,
         )
         finish_bundles(fans, beams, b0, b1, fans.out[g], key, ranges, bright)
 

@@ -1,8 +1,9 @@
-"""Walls as intervals of beams, for places with few near walls.
+"""Walls as spans of beams: the beams between the bearings of a wall's ends.
 
-This takes a quarter of the time of walking the grid beam by beam. Each wall within
-reach is read once, and tested by vector instructions against the beams between the
-bearings of its ends only. Ranges equal the ranges of `gridwalk` to the last bit,
+Walls within reach are read once, from lists by wide cells (`Grid.walls`), and turned
+into spans, several at a time. Each is tested against the beams of its span only, again
+several at a time. Both loops have no branches and become vector instructions, without
+which the results are the same. Ranges equal the ranges of `gridwalk` to the last bit,
 because the arithmetic of a beam and a wall is the same. Only the choice and the order
 of tested walls differ. The method therefore requires that all walls are alike
 (`Grid.plain`): if two are hit at the same range, the order determines which one is
@@ -13,210 +14,367 @@ both methods; here never before the start of the wall.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from botyard.engine.kernels.beams import Beams, Fans, about_atan2, longest
+import numpy as np
+
+from botyard.engine.kernels.beams import Beams, Device, Fans, about_atan2
 from botyard.engine.kernels.bins import bin_span
-from botyard.engine.kernels.gridwalk import note_hit, segment_range
+from botyard.engine.kernels.gridwalk import END_TOLERANCE
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel
-from botyard.engine.layout import F8, I8, Grid
+from botyard.engine.layout import F8, I4, WALL_LANES, Grid
 
-ENTRIES_PER_BEAM = 2
-"""Number of grid entries per beam above which walking takes less time."""
-MAX_ENTRIES = 2000
-"""Number of grid entries above which walking takes less time for any number of beams.
-"""
-WALL_SLOTS = 64
-"""Size of the hash table that recognises entries of the same wall; a power of two."""
-NEAR_END, NEAR_END_SHARE = 1e-4, 1e-7
-"""Distance, in cells and relative to a wall's length, below which all beams are tested.
+WALLS_PER_BEAM = 10
+"""Number of walls in the searched cells per beam above which walking takes less time."""
+WALLS_AT_ONCE = 64
+"""Number of walls whose spans are computed together; a multiple of `WALL_LANES`."""
+NEAR_END_2, NEAR_END_SHARE_2 = 2e-8, 2e-14
+"""Squared distance, in cells and relative to a wall's length, below which all beams are
+tested.
 
 The bearings of the wall's ends are too inaccurate there.
 """
 MARGIN = 1e-4
-"""Margin of an interval at both ends, rad.
+"""Margin of a span at both ends, rad.
 
-It covers errors of `about_atan2`, and the tolerance of `segment_range` at ends.
+It covers errors of `about_atan2`, and the tolerance of `wall_range` at ends.
 """
+BEYOND = 1e300
+"""Range of a wall that is missed: greater than all ranges."""
+ROUND_UP = 1.0 - 1e-6
+"""Part of a beam to add before a number of beams is rounded down.
+
+The rest is far less than `MARGIN`.
+"""
+NEVER = 1e15
+"""First beam of a span without beams."""
 TWO_PI = 2.0 * math.pi
 
 
-@inline_kernel
-def cells_around(
-    grid: Grid, x: float, y: float, reach: float
-) -> tuple[int, int, int, int]:
-    """Return the columns and rows of cells within `reach` m of (x, y).
+class View(NamedTuple):
+    """How a bundle of beams sees walls. All lengths are in cells of the grid.
 
-    They are first and last column, first and last row.
-
-    Without any, a last one is less than its first one.
+    Attributes
+    ----------
+    x, y : float
+        Origin of the beams.
+    cosine, sine : float
+        Direction of the beam `middle`.
+    middle : float
+        Number of that beam in the bundle.
+    per_step : float
+        Beams per radian.
+    margin : float
+        Margin of spans at both ends, rad.
+    reach : float
+        Range of the longest beam.
+    beams : int
+        Number of beams.
     """
-    inv = 1.0 / grid.h
-    i0, i1 = bin_span(x - reach, x + reach, grid.x0, inv, grid.nx)
-    j0, j1 = bin_span(y - reach, y + reach, grid.y0, inv, grid.ny)
-    return i0, i1, j0, (j1 if i1 >= i0 else j0 - 1)
+
+    x: float
+    y: float
+    cosine: float
+    sine: float
+    middle: float
+    per_step: float
+    margin: float
+    reach: float
+    beams: int
 
 
-@inline_kernel
-def has_few_walls(grid: Grid, cells: tuple[int, int, int, int], beams: int) -> bool:
-    """Return whether so few walls are in these cells that the method saves time."""
-    nx, start = grid.nx, grid.start
-    i0, i1, j0, j1 = cells
-    # More rows of cells than beams: counting their entries alone takes too long.
-    if not grid.plain or j1 - j0 > beams:
-        return False
-    count, most = 0, min(ENTRIES_PER_BEAM * beams, MAX_ENTRIES)
-    for j in range(j0, j1 + 1):
-        count += start[j * nx + i1 + 1] - start[j * nx + i0]
-        if count > most:
-            return False
+@merged_kernel
+def view_of(grid: Grid, fans: Fans, device: Device, b: int, reach: float) -> View:
+    """Return the view of bundle `b` of a device whose beams reach at most `reach` m."""
+    x, y, c, s = device.x, device.y, device.cosine, device.sine
+    first, count, inv = (
+        fans.beam_first[b],
+        fans.beam_first[b + 1] - fans.beam_first[b],
+        1.0 / grid.h,
+    )
+    middle = first + (count - 1) // 2
+    bx, by, bc, bs = (
+        fans.beam_x[middle],
+        fans.beam_y[middle],
+        fans.beam_cos[middle],
+        fans.beam_sin[middle],
+    )
+    return View(
+        (x + c * bx - s * by - grid.x0) * inv,
+        (y + s * bx + c * by - grid.y0) * inv,
+        c * bc - s * bs,
+        s * bc + c * bs,
+        float(middle - first),
+        1.0 / fans.step[b],
+        MARGIN + fans.a_noise[b],
+        # The margin keeps walls that rounding moves just beyond the longest beam.
+        reach * inv * (1.0 + 1e-9),
+        count,
+    )
 
-    return True
 
-
-@inline_kernel
-def is_repeated(seg: F8, slots: I8, k: int) -> bool:
-    """Return whether the wall of entry `k` was tested lately; note the entry.
-
-    A wall has an entry in each cell that it touches. Another wall may replace it in the
-    table. Testing it again changes nothing.
-    """
-    x, y, ex, ey = seg[k, 0], seg[k, 1], seg[k, 2], seg[k, 3]
-    # Any mixture of the four serves: it only determines which walls share a slot.
-    slot = int(abs(x * 37.0 + y * 101.0 + ex * 59.0 + ey * 17.0)) & (WALL_SLOTS - 1)
-    last = slots[slot]
-    slots[slot] = k
+@merged_kernel
+def box_in_view(
+    fans: Fans, device: Device, b: int, view: View
+) -> tuple[float, float, float, float]:
+    """Return bounds of all points that a view reaches: least and greatest x, then y."""
+    c, s, reach = device.cosine, device.sine, view.reach
+    first, last = fans.beam_first[b], fans.beam_first[b + 1] - 1
+    bc, bs, ec, es = (
+        fans.beam_cos[first],
+        fans.beam_sin[first],
+        fans.beam_cos[last],
+        fans.beam_sin[last],
+    )
+    # Directions of the first and the last beam.
+    fx, fy, lx, ly = c * bc - s * bs, s * bc + c * bs, c * ec - s * es, s * ec + c * es
+    vx, vy = view.cosine, view.sine
+    # Cosine of the widest angle from the middle; errors of bearing may widen it.
+    widest = min(fx * vx + fy * vy, lx * vx + ly * vy) - 1e-9
+    widest = -1.0 if fans.a_noise[b] > 0.0 or widest < -0.9 else widest
+    # The box touches the circle where an axis lies within the fan.
     return (
-        last >= 0
-        and seg[last, 0] == x
-        and seg[last, 1] == y
-        and seg[last, 2] == ex
-        and seg[last, 3] == ey
+        view.x - reach * (1.0 if -vx >= widest else max(0.0, -fx, -lx)),
+        view.x + reach * (1.0 if vx >= widest else max(0.0, fx, lx)),
+        view.y - reach * (1.0 if -vy >= widest else max(0.0, -fy, -ly)),
+        view.y + reach * (1.0 if vy >= widest else max(0.0, fy, ly)),
     )
 
 
 @inline_kernel
-def span_of(
-    ax: float, ay: float, ex: float, ey: float, far: float
-) -> tuple[float, float, float]:
-    """Return the first bearing and the width of a segment.
+def wide_cells(
+    grid: Grid, box: tuple[float, float, float, float]
+) -> tuple[int, int, int, int]:
+    """Return the columns and rows of wide cells whose walls may extend into a box.
 
-    The segment starts at (ax, ay) with vector (ex, ey).
-
-    They are seen from the origin, rad, and include `MARGIN`. The width is negative if
-    the whole segment is farther than the root of `far`. The third number is the
-    distance of the nearest point, less the possible effect of rounding. All lengths are
-    in cells.
+    They are first and last column, first and last row. Without any, a last one is less
+    than its first one. All lengths are in cells of the grid.
     """
-    length2 = ex * ex + ey * ey
-    u = min(max(-(ax * ex + ay * ey) / length2, 0.0), 1.0) if length2 > 0.0 else 0.0
-    px, py = ax + u * ex, ay + u * ey
-    distance2 = px * px + py * py
-    if distance2 > far:
-        return 0.0, -1.0, 0.0
-    near = NEAR_END + NEAR_END_SHARE * math.sqrt(length2)
-    # Too near for bearings of the ends: test all beams.
-    if distance2 <= near * near:
-        return 0.0, TWO_PI, 0.0
-    a, b = about_atan2(ay, ax), about_atan2(ay + ey, ax + ex)
-    first, width = (a, b - a) if ax * ey - ay * ex >= 0.0 else (b, a - b)
-    width += TWO_PI if width < 0.0 else 0.0
-    # A segment never covers more than half a circle: a larger width is a small one that
-    # an error made negative.
+    inv, half = 1.0 / grid.wall_cell, grid.wall_half
+    i0, i1 = bin_span(box[0] - half, box[1] + half, 0.0, inv, grid.wall_nx)
+    j0, j1 = bin_span(box[2] - half, box[3] + half, 0.0, inv, grid.wall_ny)
+    return i0, i1, j0, (j1 if i1 >= i0 else j0 - 1)
+
+
+@inline_kernel
+def list_of(
+    start: I4, nx: int, ny: int, cells: tuple[int, int, int, int], j: int
+) -> tuple[int, int]:
+    """Return the first wall, and the end, of row `j` of some wide cells.
+
+    The row after the last one has the long walls.
+    """
+    i0, i1, _, j1 = cells
     return (
-        first - MARGIN,
-        (0.0 if width > 1.5 * math.pi else width) + 2.0 * MARGIN,
-        math.sqrt(distance2) * (1.0 - 1e-9),
+        (start[j * nx + i0], start[j * nx + i1 + 1])
+        if j <= j1
+        else (start[nx * ny], start[nx * ny + 1])
+    )
+
+
+@inline_kernel
+def has_few_walls(grid: Grid, cells: tuple[int, int, int, int], beams: int) -> bool:
+    """Return whether so few walls are in these wide cells that the method saves time."""
+    most, count = WALLS_PER_BEAM * beams, 0
+    # More rows of cells than beams: counting their walls alone takes too long.
+    if grid.walls.shape[1] == 0 or cells[3] - cells[2] > beams:
+        return False
+    for j in range(cells[2], cells[3] + 2):
+        begin, end = list_of(grid.wall_start, grid.wall_nx, grid.wall_ny, cells, j)
+        count += end - begin
+    return count <= most
+
+
+@merged_kernel
+def find_spans(walls: F8, view: View, row: int, groups: int, spans: F8) -> None:
+    """Write the spans of `groups` · `WALL_LANES` walls from `row` on into `spans`.
+
+    See `Beams.spans`. A wall beyond the reach gets `NEVER`.
+    """
+    start_x, start_y, vector_x, vector_y = walls[0], walls[1], walls[2], walls[3]
+    lows, highs, squares = spans[0], spans[1], spans[2]
+    x, y, c, s = view.x, view.y, view.cosine, view.sine
+    middle, per_step, margin = view.middle, view.per_step, view.margin
+    far, last = view.reach * view.reach, float(view.beams)
+    for n in range(groups * WALL_LANES):
+        # Unsigned: saves the test for an index that counts from the end.
+        k, m = np.uint64(row + n), np.uint64(n)
+        ax, ay, ex, ey = start_x[k] - x, start_y[k] - y, vector_x[k], vector_y[k]
+        bx, by, length2 = ax + ex, ay + ey, ex * ex + ey * ey
+        # The nearest point, for a wall without length its start.
+        u = min(max(-(ax * ex + ay * ey) / length2, 0.0), 1.0)
+        u = u if length2 > 0.0 else 0.0
+        px, py = ax + u * ex, ay + u * ey
+        square = px * px + py * py
+        # The bearings of both ends in the frame of the view. The wall covers less than
+        # half a circle, counter-clockwise from one to the other.
+        a, b = (
+            about_atan2(c * ay - s * ax, c * ax + s * ay),
+            about_atan2(c * by - s * bx, c * bx + s * by),
+        )
+        is_left = ax * ey - ay * ex >= 0.0
+        first, width = (a if is_left else b), (b - a if is_left else a - b)
+        width = width + TWO_PI if width < 0.0 else width
+        # A larger width is a small one that an error made negative.
+        width = 0.0 if width > 1.5 * math.pi else width
+        # Too near for bearings of the ends: test all beams.
+        is_near = square <= NEAR_END_2 + NEAR_END_SHARE_2 * length2
+        low = (first - margin) * per_step + middle
+        high = low + (width + 2.0 * margin) * per_step
+        low, high = (0.0 if is_near else low), (last if is_near else high)
+        # Also a padded wall, whose distance is not a number.
+        lows[m] = low if square <= far else NEVER
+        highs[m] = high
+        squares[m] = square
+
+
+@inline_kernel
+def wall_range(
+    ax: float,
+    ay: float,
+    ex: float,
+    ey: float,
+    cross: float,
+    dx: float,
+    dy: float,
+    least: float,
+) -> float:
+    """Return `segment_range` of a wall with ax·ey − ay·ex = `cross`, or `BEYOND`.
+
+    The wall is at least `least` away. The walk does not reach a wall behind another
+    one. Seen along its length, such a wall could appear anywhere.
+    """
+    scale = 1.0 / (dx * ey - dy * ex)
+    t = cross * scale
+    u = (ax * dy - ay * dx) * scale
+    return (
+        t
+        if (t >= least) & (u >= -END_TOLERANCE) & (u <= 1.0 + END_TOLERANCE)
+        else BEYOND
     )
 
 
 @inline_kernel
 def shorten_span(
-    beams: Beams,
+    dir_x: F8,
+    dir_y: F8,
+    ahead: F8,
     first: int,
-    last: int,
-    ax: float,
-    ay: float,
-    ex: float,
-    ey: float,
-    least: float,
+    lo: int,
+    hi: int,
+    wall: tuple[float, float, float, float],
+    square: float,
 ) -> None:
-    """Shorten the beams `first` … `last` − 1 to a segment at least `least` cells away.
+    """Shorten the beams `lo` … `hi` − 1 of a bundle to a wall.
 
-    The segment is given as for `segment_range`. The walk does not reach a wall behind
-    another one. Seen along its length, such a wall could appear anywhere.
+    The directions of the bundle start at `first`. Whole groups of `WALL_LANES` are
+    tested, because the test is exact for any beam. `square`: squared distance of the
+    wall.
     """
-    dir_x, dir_y, ahead = (
-        beams.dir_x[first:last],
-        beams.dir_y[first:last],
-        beams.ahead[first:last],
+    ax, ay, ex, ey = wall
+    cross = ax * ey - ay * ex
+    # Less the possible effect of rounding. A wall at a near end may be anywhere.
+    least = (
+        math.sqrt(square) * (1.0 - 1e-9)
+        if square > NEAR_END_2 + NEAR_END_SHARE_2 * (ex * ex + ey * ey)
+        else 0.0
     )
-    for n in range(last - first):
-        t = segment_range(ax, ay, ex, ey, dir_x[n], dir_y[n], ahead[n])
-        ahead[n] = t if t >= least else ahead[n]
+    lo &= -WALL_LANES
+    for n in range((hi - lo + WALL_LANES - 1) & -WALL_LANES):
+        k, m = np.uint64(first + lo + n), np.uint64(lo + n)
+        t = wall_range(ax, ay, ex, ey, cross, dir_x[k], dir_y[k], least)
+        ahead[m] = t if t < ahead[m] else ahead[m]
+
+
+@merged_kernel
+def meet_listed(
+    grid: Grid, beams: Beams, view: View, cells: tuple[int, int, int, int], first: int
+) -> None:
+    """Shorten `Beams.ahead` of a bundle, whose directions start at `first`, to walls."""
+    walls, spans, ahead = grid.walls, beams.spans, beams.ahead
+    dir_x, dir_y = beams.dir_x, beams.dir_y
+    last, turn = float(view.beams - 1), TWO_PI * view.per_step
+    for j in range(cells[2], cells[3] + 2):
+        row, row_end = list_of(grid.wall_start, grid.wall_nx, grid.wall_ny, cells, j)
+        for k in range(row, row_end, WALLS_AT_ONCE):
+            count = min(row_end - k, WALLS_AT_ONCE)
+            find_spans(walls, view, k, (count + WALL_LANES - 1) // WALL_LANES, spans)
+            for n in range(count):
+                low, high = spans[0, n], spans[1, n]
+                # A span may cross the cut of the angle, behind the middle beam.
+                for t in range(
+                    -1 if high >= turn else 0, 2 if low + turn <= last else 1
+                ):
+                    begin, end = (
+                        int(max(low + t * turn, 0.0) + ROUND_UP),
+                        int(min(high + t * turn, last) + 1.0),
+                    )
+                    # Small walls lie between two beams.
+                    if begin < end:
+                        shorten_span(
+                            dir_x,
+                            dir_y,
+                            ahead,
+                            first,
+                            begin,
+                            end,
+                            (
+                                walls[0, k + n] - view.x,
+                                walls[1, k + n] - view.y,
+                                walls[2, k + n],
+                                walls[3, k + n],
+                            ),
+                            spans[2, n],
+                        )
 
 
 @merged_kernel
 def meet_walls_at_once(
-    grid: Grid, fans: Fans, beams: Beams, b: int, first: int, heading: float
+    grid: Grid, fans: Fans, beams: Beams, device: Device, b: int, reach: float
 ) -> bool:
-    """Shorten the beams of bundle `b` to the walls that they hit.
-
-    The beams start at place `first` of the workspace.
+    """Shorten the beams of bundle `b` to the walls that they hit, within `reach` m.
 
     Returns
     -------
     bool
         False if too many walls are near for this to save time; nothing is changed then.
     """
-    nx, start, seg, slots = grid.nx, grid.start, grid.seg, beams.slots
-    raw, ahead = beams.raw, beams.ahead
-    count, inv = fans.beam_first[b + 1] - fans.beam_first[b], 1.0 / grid.h
-    x, y, reach = beams.org_x[first], beams.org_y[first], longest(raw[first:], count)
-    cells = cells_around(grid, x, y, reach)
-    if not fans.step[b] > 0.0 or not has_few_walls(grid, cells, count):
-        return False
-    i0, i1, j0, j1 = cells
-    gx, gy = (x - grid.x0) * inv, (y - grid.y0) * inv
-    for n in range(first, first + count):
-        ahead[n] = raw[n] * inv
-    for n in range(WALL_SLOTS):
-        slots[n] = -1
-    # The margin keeps walls that rounding moves just beyond the longest beam.
-    farthest = reach * inv * (1.0 + 1e-9)
-    bearing0, wobble, per_step = (
-        heading + fans.mount[b, 2] + fans.angle0[b],
-        fans.a_noise[b],
-        1.0 / fans.step[b],
+    raw, bright, ahead, h, inv = (
+        beams.raw,
+        beams.bright,
+        beams.ahead,
+        grid.h,
+        1.0 / grid.h,
     )
-    for j in range(j0, j1 + 1):
-        for k in range(start[j * nx + i0], start[j * nx + i1 + 1]):
-            if is_repeated(seg, slots, k):
-                continue
-            ax, ay, ex, ey = seg[k, 0] - gx, seg[k, 1] - gy, seg[k, 2], seg[k, 3]
-            low, width, least = span_of(ax, ay, ex, ey, farthest * farthest)
-            if width < 0.0:
-                continue
-            low -= bearing0 + wobble
-            low -= TWO_PI * math.floor(low / TWO_PI)
-            width += 2.0 * wobble
-            # The interval may cross the cut of the angle.
-            for _ in range(2):
-                if low * per_step < count and low + width >= 0.0:
-                    begin, end = (
-                        int(max(low * per_step, 0.0)),
-                        int(min((low + width) * per_step + 2.0, float(count))),
-                    )
-                    shorten_span(
-                        beams, first + begin, first + end, ax, ay, ex, ey, least
-                    )
-
-                low -= TWO_PI
-
-    for n in range(first, first + count):
-        if ahead[n] < raw[n] * inv:
-            note_hit(grid, beams, n, ahead[n], -1)
+    first, count, step = (
+        fans.beam_first[b] - fans.beam_first[device.first],
+        fans.beam_first[b + 1] - fans.beam_first[b],
+        fans.step[b],
+    )
+    # Beyond a circle, a wall may have several spans.
+    if not (step > 0.0 and (count - 1) * step <= TWO_PI * (1.0 + 1e-9)):
+        return False
+    view = view_of(grid, fans, device, b, reach)
+    cells = wide_cells(grid, box_in_view(fans, device, b, view))
+    if not has_few_walls(grid, cells, count):
+        return False
+    for n in range(count):
+        ahead[n] = raw[np.uint64(first + n)] * inv
+    meet_listed(grid, beams, view, cells, first)
+    for n in range(count):
+        k = np.uint64(first + n)
+        bright[k] = 1 if ahead[n] < raw[k] * inv else bright[k]
+    for n in range(count):
+        k = np.uint64(first + n)
+        raw[k] = min(ahead[n] * h, raw[k]) if ahead[n] < raw[k] * inv else raw[k]
 
     return True
 
 
-__all__ = ["WALL_SLOTS", "cells_around", "has_few_walls", "meet_walls_at_once"]
+__all__ = [
+    "WALLS_AT_ONCE",
+    "has_few_walls",
+    "list_of",
+    "meet_walls_at_once",
+    "wide_cells",
+]
