@@ -16,6 +16,7 @@ import time
 
 import numpy as np
 
+from botyard.native.kinds import Pack
 from botyard.traffic.engine import Traffic
 from botyard.traffic.kernels import events as k
 from botyard.traffic.rules import Rules
@@ -23,6 +24,7 @@ from botyard.traffic.supervisors.registry import find_supervisor
 from botyard.traffic.task import Task, Vehicle
 
 SECTORS = 50
+ROBOTS, EVENTS = (100, 1000, 10_000), 300_000
 
 
 def random_task(
@@ -69,9 +71,9 @@ def measured(
 def main() -> None:
     measured(random_task(3, 5), "fcfs", Rules(), True)
     measured(random_task(3, 5), "fcfs", Rules(compiled=False), True)
-    for robots in (100, 1000, 10_000):
+    for robots in ROBOTS:
         task = random_task(robots)
-        plain = reference(robots, 300_000)
+        plain = reference(robots, EVENTS)
         print(
             f"   {robots:6} robots × {SECTORS} sectors; reference (heapq alone): "
             f"{plain / 1e6:.2f} million events/s"
@@ -118,11 +120,12 @@ def banker() -> None:
     """Time of a decision of the banker's algorithm: 100 robots × 20 stages."""
     traffic = Traffic(random_task(100, 20, 1.0), find_supervisor("bankers"), log=False)
     w = traffic.world
-    k.begin(w)
+    packed = Pack(w)
+    k.begin(packed)
     times, before = [], 0
     while True:
         begin = time.perf_counter()
-        code = k.advance(w, float(w.key[0]))
+        code = k.advance(packed, float(w.key[0]))
         spent = time.perf_counter() - begin
         tests = int(w.c[k.TESTS])
         if tests > before:

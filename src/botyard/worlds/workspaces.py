@@ -18,7 +18,7 @@ from botyard.engine.batchlayout import MassRoom
 from botyard.engine.dynamics import build_shapes
 from botyard.engine.kernels.beams import Beams
 from botyard.engine.kernels.latency import Lateness
-from botyard.engine.layout import F8, I4, Grid
+from botyard.engine.layout import I4, Grid
 from botyard.engine.masslayout import MASS, MassShapes, impulses, mass_state
 from botyard.engine.masslayout import workspace as mass_workspace
 from botyard.native.kinds import Pack
