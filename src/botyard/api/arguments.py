@@ -46,6 +46,7 @@ def found(value: object) -> str:
     """Return a short description of a wrong value: value and type, or shape and dtype."""
     if _is_numpys(value, "ndarray"):
         return f"an array of shape {value.shape} and type {value.dtype}"  # type: ignore[attr-defined]
+    # The value is cut, because a user's object may print pages.
     return f"{shown(repr(value), 60)} ({type(value).__name__})"
 
 
@@ -94,10 +95,14 @@ def number(
     """
     if not (is_bool(value) or isinstance(value, (str, bytes))):
         try:
+            # float() also accepts NumPy scalars and types of other libraries, which
+            # isinstance would refuse.
             x = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
             x = math.nan
 
+        # A failed conversion has become NaN, which is not finite, so all errors share
+        # one text.
         if math.isfinite(x) and low <= x <= high and not (above and x == low):
             return x
 
@@ -118,6 +123,8 @@ def whole(
     """
     if not is_bool(value):
         try:
+            # Unlike int(), `index` refuses 2.5 and "2" instead of converting them
+            # silently.
             n = operator.index(value)  # type: ignore[arg-type]
         except TypeError:
             n = None
@@ -219,6 +226,7 @@ def path(value: object, what: str) -> str | Path:
     ArgumentError
         `value` is not a str or Path, is empty, or contains a NUL character.
     """
+    # Python's own error for a NUL names neither the argument nor the value.
     if isinstance(value, (str, Path)) and str(value) and "\0" not in str(value):
         return value
     raise ArgumentError(
@@ -302,6 +310,8 @@ def poses(value: object, what: str = "poses") -> list[Pose]:
         and value.shape[1] == 3
         and value.dtype.kind in "fiu"
     ):
+        # Checked as a whole: a call per row takes most of the time for thousands of
+        # robots.
         wrong = np.flatnonzero(~np.isfinite(value).all(axis=1))
         if not len(wrong):
             return [Pose(*row) for row in value.astype(np.float64).tolist()]
@@ -333,6 +343,7 @@ def array(value: object, what: str, columns: int) -> NDArray[np.float64]:
     import numpy as np
 
     try:
+        # Contiguous, because kernels read the memory directly.
         values = np.ascontiguousarray(value, np.float64)
     except (TypeError, ValueError):
         raise ArgumentError(
@@ -340,6 +351,7 @@ def array(value: object, what: str, columns: int) -> NDArray[np.float64]:
         ) from None
 
     if values.size == 0:
+        # An empty list has the shape (0,), which later code could not index by column.
         return values.reshape(0, columns)
     if values.ndim != 2 or values.shape[1] != columns:
         raise ArgumentError(
@@ -432,6 +444,7 @@ def unknown(
         return UnknownNameError(f"expected the name of a {what}, found {found(name)}")
     near = did_you_mean(name, names)
     there = (
+        # A world may have thousands of robots, and a message has one line.
         f"; there are: {', '.join(shown(n) for n in names[:8])}{', …' if len(names) > 8 else ''}"
         if names
         else "; there is none"

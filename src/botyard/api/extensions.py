@@ -39,6 +39,7 @@ class Extension(Generic[P, R]):
     def __init__(self, name: str, declared: Callable[P, R]) -> None:
         update_wrapper(self, declared)
         self.name = name
+        # Kept after the first call, so that later calls cost one comparison.
         self._code: Callable[P, R] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -59,6 +60,7 @@ class Extension(Generic[P, R]):
         RuntimeError
             The extension already has an implementation.
         """
+        # Two implementations would depend on the order of imports.
         if self._code is not None:
             raise RuntimeError(
                 f"extension {self.name}: {self._code.__module__} already implements it"
@@ -76,6 +78,7 @@ class Extension(Generic[P, R]):
                 f"{', '.join(_MODULES)})"
             )
 
+        # Importing runs the decorator, which sets `_code`.
         import_module(module)
         if self._code is None:
             raise RuntimeError(

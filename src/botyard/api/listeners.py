@@ -41,6 +41,7 @@ class Listeners(Generic[T]):
         self._all.append(listener)
 
         def unregister() -> None:
+            # A listener may be gone already: it can unregister itself, or have failed.
             if listener in self._all:
                 self._all.remove(listener)
 
@@ -48,9 +49,11 @@ class Listeners(Generic[T]):
 
     def tell(self, event: T) -> None:
         """Call all listeners registered now; later additions get the next event."""
+        # A copy, because a listener may register or unregister others.
         for listener in tuple(self._all):
             try:
                 listener(event)
+            # Listeners are the user's code: their errors must not end the simulation.
             except Exception:
                 end = " and is unregistered" if self._ends_failed else ""
                 self._log.exception(

@@ -35,6 +35,7 @@ _warned: Final[set[str]] = set()
 
 def _modified_ns(folder: str) -> int:
     try:
+        # An empty entry of `sys.path` is the working folder.
         return os.stat(folder or ".").st_mtime_ns
     except (OSError, ValueError):
         return 0
@@ -47,6 +48,7 @@ def _scan(
     """Look through the installed packages: name → entry points, more than one if
     packages contradict each other.
     """
+    # Other packages are installed now, so each problem is reported again.
     _warned.clear()
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in entry_points(group=group):
@@ -102,6 +104,7 @@ class Group(Generic[T]):
 
     def names(self) -> tuple[str, ...]:
         """Names that packages add, sorted. Nothing is imported."""
+        # Sorted, because the order of folders on the path differs between machines.
         return tuple(sorted(self._entries().keys() - {*self.own()}))
 
     def __contains__(self, name: str) -> bool:
@@ -119,6 +122,8 @@ class Group(Generic[T]):
         entries = self._entries().get(name, ())
         if not entries or name in self.own():
             return None
+        # Neither may win: which package comes first depends on the order of
+        # installation.
         if len(entries) > 1:
             values = ", ".join(sorted(f"{e.value}{_package_of(e)}" for e in entries))
             raise self.error(

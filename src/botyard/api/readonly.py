@@ -74,6 +74,8 @@ class ReadOnly:
             Python calls this if there is no such attribute, or if its property raises
             one.
             """
+            # Otherwise an AttributeError inside of a property would read as "no such
+            # attribute".
             if isinstance(getattr(type(self), name, None), property):
                 return object.__getattribute__(
                     self,
@@ -81,9 +83,12 @@ class ReadOnly:
                     # Raises the property's own error.
                 )
 
+            # The old name works for one release.
             if name in self._moved:
                 self._warn_moved(name)
                 new = self._moved[name]
+                # A path of attributes of this object; otherwise it names a function of
+                # a module.
                 if not new.startswith("botyard."):
                     return attrgetter(new)(self)
                 module, _, function = new.rpartition(".")

@@ -73,6 +73,7 @@ class Revisions:
 
     def __init__(self) -> None:
         self.revision = 0
+        # A list instead of a dict: caches ask in each step.
         self._last = [0] * len(Subject)
 
     def tell(self, *subjects: Subject) -> None:
@@ -87,6 +88,7 @@ class Revisions:
         A cache is stale if it differs from the remembered revision.
         """
         last = self._last
+        # A list is faster than a generator for the few subjects of a cache.
         return max([last[subject] for subject in subjects])
 
     def changed_since(self, revision: int) -> frozenset[Subject]:

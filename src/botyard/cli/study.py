@@ -224,8 +224,8 @@ def _carry_out(
         _report_counts(study, counts)
         click.echo(f"{table}: {len(study.runs) - counts['left']} rows")
 
-    # All runs of the plan count, also those of earlier calls: a script that calls
-    # --resume asks whether the study is complete.
+    # All runs of the plan count, also from earlier calls: a script that calls --resume
+    # asks whether the study is complete.
     return 0 if counts["ok"] == len(study.runs) else 1
 
 

@@ -353,7 +353,7 @@ def run(task: Path, **o: Any) -> int:
     """
     _check_run(o)
     loaded = _load(task, o["max_read"])
-    # The mode --compat runs in Python alone, so it needs no kernels.
+    # The mode --compat steps in Python and compiles nothing.
     if not o["compat"]:
         _compile()
     out = _run(loaded, o)

@@ -51,6 +51,7 @@ MAX_FREE: Final = 4 * 2**20
 
 Such values (options, values of columns) can become any objects.
 """
+# Well below Python's limit of recursion, 1000 frames.
 MAX_NESTING: Final = 100
 """Largest depth of values without a declared type."""
 
@@ -219,10 +220,12 @@ def _cached_form(hint: Any, inline: bool) -> _Form:
     # An integer in the place of a float must stay one, or the digest changes.
     if hint is float and not inline:
         return _Form(int | float, None, None)
+    # Inline values may come from NumPy, so they are converted to the declared type.
     if hint in (int, float, bool):
         return _Form(hint, hint if inline else None, None)
     if hint in (str, bytes, NoneType, None) or origin is Literal:
         return _Form(hint, None, None)
+    # Before the checks of classes: a declared hint may itself be a dataclass.
     if hint in _declared:
         return _one_of(_declared[hint], inline)
     if hint in _selected:
@@ -245,6 +248,8 @@ def _cached_form(hint: Any, inline: bool) -> _Form:
 
     if is_dataclass(hint):
         return _fields(cast(type[Any], hint), inline)
+    # A mistake in the declaration, not in the data: it shows in the first test of the
+    # type.
     raise TypeError(f"{hint} has no form as bytes")
 
 
@@ -275,6 +280,8 @@ def _one_of(classes: Callable[[], Classes], inline: bool) -> _Form:
     def write(value: Any) -> Any:
         kind = type(value)
         if kind not in checked:
+            # The name alone is not enough: another package may have a class of the same
+            # name.
             if classes().get(kind.__name__) is not kind:
                 raise NotImplementedError(
                     f"{kind.__qualname__} is not one of {', '.join(classes())}"
@@ -416,6 +423,8 @@ def _fields(kind: type[Any], inline: bool) -> _Form:
         kind.__name__,
         [_member(name, form.wire, name in needed) for name, form in forms.items()],
         kw_only=True,
+        # An unknown field is a misspelling or a newer version. Ignoring it would lose a
+        # setting silently.
         forbid_unknown_fields=True,
         module=__name__,
     )

@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 from botyard.codec.forms import MAX_FREE, Reader, plain_number, written
 from botyard.names import shown
 
+# Raise it when an older reader would misunderstand the head. New fields of a body need
+# no new version.
 VERSION: Final = 1
 MAX_HEAD: Final = 32 * 2**20
 """Longest head of a recorded message (all data except arrays), bytes.
@@ -155,6 +157,7 @@ def _pieces(kind: str, body: Any, hint: Any) -> Iterator[bytes | memoryview]:
         array = np.asarray(value, value.dtype.newbyteorder("<"), order="C")
         if array.dtype.str not in _NUMBERS:
             raise NotImplementedError(f"arrays of {value.dtype} are not supported")
+        # Only the index stands in the body: the numbers follow the head without a copy.
         arrays.append(array)
         return len(arrays) - 1
 
@@ -287,6 +290,7 @@ class Channel:
 
 def _read(take: Take, types: Types, limits: Limits) -> tuple[str, Any]:
     (size,) = _LENGTH.unpack(take(_LENGTH.size).data)
+    # Checked before memory is allocated: four hostile bytes could request 4 GiB.
     if size > limits.head:
         raise DamagedMessage(f"expected a head of at most {limits.head} bytes")
     data = take(size).data
@@ -300,6 +304,7 @@ def _read(take: Take, types: Types, limits: Limits) -> tuple[str, Any]:
             )
 
         head = msgspec.msgpack.decode(data, type=_Head)
+        # The kind selects the type, so an unexpected one must not reach a decoder.
         if head.kind not in types:
             raise DamagedMessage(f'of an unknown kind, "{shown(head.kind, 40)}"')
         described = _described(limits.arrays).decode(head.arrays)
@@ -324,6 +329,7 @@ def _array(take: Take, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
     if (
         dtype not in _NUMBERS
         or len(shape) > 8
+        # The bound refuses sizes beyond any memory before they are multiplied.
         or any(not 0 <= n < 2**48 for n in shape)
     ):
         raise DamagedMessage(
@@ -332,6 +338,7 @@ def _array(take: Take, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
         )
 
     kind = np.dtype(dtype)
+    # Python's integers cannot overflow here, unlike NumPy's product.
     return take(math.prod(shape) * kind.itemsize).view(kind).reshape(shape)
 
 

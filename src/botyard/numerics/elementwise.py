@@ -39,6 +39,7 @@ from botyard.numerics.elementary import (
 F8 = NDArray[np.float64]
 _TWO_PI: Final = 2.0 * math.pi
 
+# Measured: below this size, NumPy's cost of a call exceeds the work.
 MAX_SCALAR_SIZE: Final = 24
 """Largest array that is computed number by number, which is faster for short ones."""
 _near_zero: Final[Any] = one.near_zero
@@ -74,6 +75,8 @@ def cosine_sine(angles: ArrayLike) -> tuple[F8, F8]:
     with np.errstate(invalid="ignore", over="ignore"):
         small = np.abs(x) <= LARGE_ANGLE
         near = x if small.all() else np.where(small, x, 0.0)
+        # Adding a large number rounds to whole quarters, exactly and in the same way on
+        # every processor.
         quarters = (near * TWO_BY_PI + TO_WHOLE) - TO_WHOLE
         t = near - quarters * HALF_PI_1
         w = quarters * HALF_PI_1_REST
@@ -113,10 +116,13 @@ def atan2(y: ArrayLike, x: ArrayLike) -> F8:
         return _each(one.atan2, ys, xs)
     size_x, size_y = np.abs(xs), np.abs(ys)
     plain = (size_x > 0.0) & (size_y > 0.0) & (size_x < math.inf) & (size_y < math.inf)
+    # Both branches are computed for all elements, so warnings about unused ones mean
+    # nothing.
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         z = _atan_of_size(
             np.divide(size_y, size_x, out=np.zeros(xs.shape), where=plain)
         )
+        # π has two parts, because a double alone is off by 1.2e-16.
         z = np.where(xs < 0.0, PI - (z - PI_LOW), z)
 
     z = np.where(ys < 0.0, -z, z)
@@ -128,6 +134,7 @@ def atan2(y: ArrayLike, x: ArrayLike) -> F8:
 def _atan_of_size(size: F8) -> F8:
     """Return `elementary.atan` of numbers that are not negative."""
     found = np.where(size < 2.0**-27, size, size - size * _series(size))
+    # The series is accurate only near 0, so the argument is reduced piece by piece.
     for low, high, begin, rest, reduced in _PIECES:
         chosen = (size >= low) & ~(size >= high)
         q = reduced(size[chosen])
@@ -143,6 +150,8 @@ def hypot(x: ArrayLike, y: ArrayLike) -> F8:
         size = np.abs(xs) + np.abs(ys)
         lengths = np.asarray(np.sqrt(xs * xs + ys * ys))
 
+    # Outside of this range, squares underflow or overflow: the scalar function scales
+    # them.
     plain = (size > 1e-140) & (size < 1e150)
     if not plain.all():
         for at in map(tuple, np.argwhere(~plain)):

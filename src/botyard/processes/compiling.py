@@ -48,6 +48,8 @@ class Watch:
         self.unwritable_cache = ""
         self.count = 0
         self.on_first: Callable[[], None] = lambda: None
+        # Reentrant: the compiler's listener is called again while a kernel compiles
+        # others.
         self._lock = threading.RLock()
         self._depth = 0
         self._spent = 0.0

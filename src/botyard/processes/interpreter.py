@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 _PACKAGE: Final = str(Path(__file__).resolve().parents[2])
+# The package's folder goes to the end of the path, behind the standard library and
+# installed packages.
 _START: Final = (
     "import importlib, sys; sys.path.append(sys.argv.pop(1)); "
     "module, name = sys.argv.pop(1).split(':'); getattr(importlib.import_module(module), name)()"

@@ -17,6 +17,7 @@ from typing import IO, Any, Final
 PIPE: Final = subprocess.PIPE
 QUIET: Final = subprocess.DEVNULL
 WITH_OUTPUT: Final = subprocess.STDOUT
+# Windows has no SIGKILL; there, SIGTERM ends a process at once.
 KILL: Final[int] = getattr(signal, "SIGKILL", signal.SIGTERM)
 LAST_BYTES: Final = 20_000
 """Maximum number of bytes read from the end of a child's output."""

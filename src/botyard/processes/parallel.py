@@ -27,6 +27,8 @@ class Workers:
     def __init__(self, count: int, name: str) -> None:
         self._count, self._name = count, name
         self._pool: ThreadPoolExecutor | None = None
+        # The process that owns the pool: after a fork, the child has the object without
+        # its threads.
         self._process = 0
 
     def run(
@@ -47,6 +49,7 @@ class Workers:
             for one in work:
                 one.result()
         except BaseException:
+            # Calls cannot be interrupted, and still write into arrays of the caller.
             wait(work)
             raise
 

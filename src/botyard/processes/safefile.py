@@ -324,6 +324,7 @@ def write_text(
 
 def _usual_mode() -> int:
     """Return the permissions of a new file, according to the umask."""
+    # The umask can be read only by setting it.
     mask = os.umask(0o022)
     os.umask(mask)
     return 0o666 & ~mask
@@ -347,6 +348,8 @@ def _fresh(target: Path, mode: int) -> Iterator[BinaryIO]:
     try:
         with open(number, "wb") as file:
             if hasattr(os, "fchmod"):
+                # mkstemp creates private files; the new file must get the permissions
+                # of the old one.
                 os.fchmod(number, mode)
             yield file
 
@@ -410,6 +413,8 @@ def read_own(path: StrPath, limit: int) -> bytes:
         than `limit` bytes.
     """
     with open(_open_regular(path, os.O_RDONLY), "rb") as file:
+        # One byte more than allowed shows that the file is too long, without reading
+        # all of it.
         data = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(
@@ -422,11 +427,14 @@ def _open_regular(path: StrPath, flags: int, mode: int = 0o666) -> int:
     try:
         number = os.open(path, flags | _NO_LINK | _NO_WAIT, mode)
     except OSError as error:
+        # O_NOFOLLOW reports a link as ELOOP, a text that users would not understand.
         found = _mode(path, follow=False)
         if found is not None and not stat.S_ISREG(found):
             raise OSError(error.errno, f"it is {_kind(found)}", str(path)) from None
         raise
 
+    # The open file is checked, not the path, which another user may have changed
+    # meanwhile.
     found = os.fstat(number).st_mode
     if not stat.S_ISREG(found):
         os.close(number)

@@ -43,6 +43,7 @@ def telling(
         Wall time, s; `SLOW_AFTER_S` by default.
     """
     timer = threading.Timer(SLOW_AFTER_S if after is None else after, tell, (text,))
+    # A pending message must not keep the program alive.
     timer.daemon = True
     timer.start()
     try:

@@ -74,6 +74,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
+        # Kept as a global, so that later uses do not call this function again.
         value = getattr(importlib.import_module(f"botyard.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value

@@ -71,6 +71,7 @@ def check_session(passed: Iterable[Passed]) -> list[str]:
         opened = next(
             (
                 e.time
+                # The first three packets are SYNC0 to SYNC2.
                 for e in [e for e in events if e.from_client][3:]
                 if e.packet.id == C.OPEN
             ),
@@ -104,6 +105,7 @@ def _names(answers: list[Passed]) -> list[str]:
     names = (r.text(), r.text(), r.text())
     return (
         []
+        # The limit of the handshake (HSK-006).
         if all(0 < len(n) <= 19 for n in names)
         else [f"SYNC2: expected three names of 1–19 characters, found {names}"]
     )
@@ -119,6 +121,8 @@ def _reports(events: list[Passed], opened: float) -> list[str]:
         if e.from_client:
             if e.packet.id == C.ENABLE:
                 enabled = (e.time, e.packet.integer() != 0)
+            # CLOSE has the number of SYNC2, but only CLOSE may have an argument.
+            # CLOSE has the number of SYNC2. Only CLOSE has an argument here.
             if e.packet.id == C.CLOSE and e.packet.data:
                 break
             continue
@@ -131,8 +135,10 @@ def _reports(events: list[Passed], opened: float) -> list[str]:
                 f"no report for {e.time - last_time:.1f} s at {e.time:.2f} s"
             )
 
+        # A jump to the origin is a reset of the odometry (SETO), not an error.
         if last is not None and not sip.x == sip.y == 0:
             step = max(
+                # The counters wrap at 16 bits, so the shorter way around is the motion.
                 abs((a - b + 0x8000) % 0x10000 - 0x8000)
                 for a, b in ((sip.x, last.x), (sip.y, last.y))
             )
@@ -141,14 +147,18 @@ def _reports(events: list[Passed], opened: float) -> list[str]:
 
         if (
             enabled is not None
+            # A report that was already on its way still shows the old state.
             and e.time - enabled[0] > SETTLE_TIME_S
             and bool(sip.flags & 1) != enabled[1]
         ):
             problems.append(f"motors bit does not follow ENABLE at {e.time:.2f} s")
             enabled = None
 
+        # No check presses the button, so a set bit is a wrong layout of the flags.
         if sip.flags & 1 << 5:
             problems.append(f"E-stop reported at {e.time:.2f} s")
+        # One of the two values must look healthy, because clients stop on a low
+        # battery.
         if not (sip.battery10 >= 110 or sip.soc > 20):
             problems.append(
                 f"battery {sip.battery10 / 10} V, {sip.soc} % at {e.time:.2f} s"
@@ -175,6 +185,8 @@ def _answered(events: list[Passed]) -> list[str]:
         problems += [
             f"{ask.name} at {t:.2f} s has no answer"
             for t in times
+            # Any answer in time counts: packets have no number that pairs them with
+            # requests.
             if not any(t <= g <= t + ANSWER_TIMEOUT_S for g in got)
         ]
 
@@ -250,6 +262,8 @@ def _scans(answers: list[Passed]) -> list[str]:
         part = LaserPart.decode(e.packet)
         if expected is not None and (part.first, part.total, e.packet.id) != expected:
             problems.append(f"parts of a scan are out of order at {e.time:.2f} s")
+        # Clients assemble a scan by the index of the next reading, and drop it on any
+        # gap.
         end = part.first + len(part.ranges_mm)
         expected = None if end >= part.total else (end, part.total, e.packet.id)
 
@@ -272,6 +286,7 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
     list of str
         Problems found.
     """
+    # Exact odometry, so that a deviation is a fault of the model or of the protocol.
     sim = Simulation(odometry_error="none")
     sim.add_robot(spec, "robot")
     modem = NullModem(sim)
@@ -281,6 +296,8 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
 
     def say(*packets: bytes, then: float = 0.1) -> list[Packet]:
         for data in packets:
+            # A parser of its own for each command, because commands here are complete
+            # packets.
             passed.extend(Passed(modem.now, True, p) for p in Parser().receive(data))
             line.send(data)
 
@@ -299,9 +316,12 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
     problems = []
     transducers = len(spec.sonar.transducers) if spec.sonar else 0
     sips = [p for p in answers if p.id == P.SIP]
+    # A report carries at most 32 readings (`READINGS_PER_PACKET`).
     shown = min(transducers, 32)
     if not sips or any(
-        len(p.data) + 6 != 41 + 3 * len(Sip.decode(p).sonar) for p in sips
+        # Six bytes are the header, length, type and checksum, which `data` leaves out.
+        len(p.data) + 6 != 41 + 3 * len(Sip.decode(p).sonar)
+        for p in sips
     ):
         problems.append("reports: expected 41 + 3·N bytes for N sonar readings")
     elif any(len(Sip.decode(p).sonar) != shown for p in sips[:1]):
@@ -338,6 +358,8 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
             problems.append(f"scans: expected {laser.samples} readings")
 
     say(command(C.ENABLE, 1), command(C.VEL, 100), then=1.0)
+    # Half of the commanded speed, because slow models still accelerate after one
+    # second.
     if not sim.robots["robot"].velocity.vx > 0.05:
         problems.append("VEL does not move the robot")
     say(command(C.STOP), command(C.CLOSE, 1), then=0.3)

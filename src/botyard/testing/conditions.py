@@ -65,8 +65,10 @@ def pose_of(sim: Simulation, target: Target) -> Pose:
                 f"target: expected x and y, or x, y and th, found {len(values)} numbers"
             )
 
+        # NaN marks a target without a heading; 0 would be a valid direction.
         return Pose(values[0], values[1], values[2] if len(values) > 2 else math.nan)
 
+    # Bodies before places: a box that stands on a place of its name is what moves.
     row = sim.snapshot.rows.get(target)
     if row is not None:
         return Pose(*sim.snapshot.state.pose[row].tolist())
@@ -116,6 +118,7 @@ def near(
     """
 
     def holds(scenery: Scenery) -> bool:
+        # Looked up in each step, because the target may be another moving robot.
         here, there = scenery.sim.robots[robot].truth, pose_of(scenery.sim, target)
         if heading is not None and math.isnan(there.th):
             raise ArgumentError(f"near: the target {target} has no heading")
@@ -136,6 +139,7 @@ def stands(robot: str, seconds: float = 1.0) -> Condition:
 
     def holds(scenery: Scenery) -> bool:
         v = scenery.sim.robots[robot].velocity
+        # Rounding leaves tiny speeds after braking, which are no motion.
         if abs(v.vx) + abs(v.vy) + abs(v.w) > 1e-6 or not since:
             since[:] = [scenery.sim.time]
         return scenery.sim.time - since[0] >= seconds
@@ -240,9 +244,12 @@ class Coverage:
             self._all = len(self._left)
 
         pose = scenery.sim.robots[self._robot].truth
+        # Squares instead of roots: this runs in each step, over all cells that are
+        # left.
         away = np.square(self._left[:, 0] - pose.x) + np.square(
             self._left[:, 1] - pose.y
         )
+        # Covered cells are removed, so that the cost falls as the robot works.
         self._left = self._left[away > self._reach * self._reach]
         return self.share >= self._share
 
@@ -261,6 +268,8 @@ class Coverage:
         iy = np.floor((middles[:, 1] - raster.y) / self._edge).astype(np.int64)
         rows, columns = raster.solid.shape
         there = (ix >= 0) & (ix < columns) & (iy >= 0) & (iy < rows)
+        # Cells beyond the map count as free, because an area may be larger than the
+        # map.
         solid = np.zeros(len(middles), bool)
         solid[there] = raster.solid[iy[there], ix[there]]
         return middles[~solid]

@@ -112,6 +112,7 @@ def check_device(
 
     scene = _room() if scene is None else scene
     problems += _parameters(device, spec)
+    # Each check has a world of its own, so that one failure does not hide others.
     for check in (_readings, _determinism, _restoring, _idleness, _interfaces):
         try:
             problems += check(device, spec, scene, steps)
@@ -134,6 +135,7 @@ def _room() -> Scene:
         (5, -5, 5, 5),
         (5, 5, -5, 5),
         (-5, 5, -5, -5),
+        # An inner wall that hides one of the objects.
         (2.5, -2.0, 2.5, -1.0),
     ]
 
@@ -166,7 +168,9 @@ def _world(spec: DeviceSpec, scene: Scene, **options: Any) -> tuple[Simulation, 
     wall.
     """
     sim = Simulation(scene, seed=5, **options)
+    # A heading that is not a multiple of 90°, so that swapped axes show.
     robot = sim.add_robot(find_robot("p3dx").fitted(spec), "a", pose=(0.0, 0.0, 0.1))
+    # A second row in all columns finds devices that read the state of row 0.
     other = sim.add_robot("p3dx", "b", pose=(-3.0, -3.0, math.pi))
     robot.command(v=0.3, w=0.4)
     other.command(v=0.5)
@@ -193,6 +197,7 @@ def _declaration(device: Device[Any, Any]) -> list[str]:
             f"not registered (botyard.model.devices.register, or entry point): {error}"
         )
 
+    # The name becomes a key of robot files and an attribute of robots.
     if not is_name(name) or not name.isidentifier():
         problems.append(f'name: expected one of letters, digits and _, found "{name}"')
     if name not in (*STANDARD, *CARRIED) and (
@@ -206,6 +211,7 @@ def _declaration(device: Device[Any, Any]) -> list[str]:
     if not (_is_subclass(kind, DeviceSpec) and hasattr(kind, "__dataclass_fields__")):
         return [*problems, "spec: expected a dataclass that derives from DeviceSpec"]
     fields = {f.name: f for f in dataclasses.fields(kind)}
+    # Worlds share specifications between robots and clones.
     if not kind.__dataclass_params__.frozen:
         problems.append("spec: expected a frozen dataclass")
     if "type" not in fields or fields["type"].init or fields["type"].default != name:
@@ -250,6 +256,8 @@ def _parameters(device: Device[Any, Any], spec: DeviceSpec) -> list[str]:
                 f"robot file: {spec} is read back as {again.device(spec.type)}"
             )
 
+        # Devices that robots carry under own keys have checks of their own in the
+        # reader.
         if device.name not in CARRIED:
             try:
                 spec_of(device.name, {**table_of(spec), "no such parameter": 1})
@@ -272,6 +280,7 @@ def _parameters(device: Device[Any, Any], spec: DeviceSpec) -> list[str]:
     except (NotDataError, DamagedMessage) as error:
         problems.append(f"message: cannot send the device: {error}")
 
+    # Caches of models look specifications up by hash.
     if hash(spec) != hash(pickle.loads(pickle.dumps(spec))):
         problems.append("hash: equal devices have different hashes")
     return problems
@@ -282,6 +291,7 @@ def _parameters(device: Device[Any, Any], spec: DeviceSpec) -> list[str]:
 
 def _same(a: Any, b: Any) -> bool:
     """Return whether two readings are equal, including arrays."""
+    # Bytes first, because `==` is False for NaN and ambiguous for nested arrays.
     return pickle.dumps(a) == pickle.dumps(b) or bool(np.all(a == b))
 
 
@@ -295,6 +305,8 @@ def _readings(
     reader = _reader(robot, spec)
     problems: list[str] = []
     for _ in range(steps):
+        # The digest covers the whole state of the world, so any side effect of reading
+        # shows.
         before = sim.digest()
         reading = reader.read()
         if not _same(reading, reader.read()):
@@ -332,6 +344,7 @@ def _row(device: Device[Any, Any], row: Any) -> list[str]:
                 f"column {column.name}: expected {column.kind.__name__}, found "
                 f"{type(value).__name__}"
             )
+        # Degrees by mistake are the most frequent error of drivers.
         elif column.unit == "rad" and abs(value) > 2 * math.pi + 1e-6:
             problems.append(
                 f"column {column.name}: expected rad, found {value:g}: is it in degrees?"
@@ -369,6 +382,7 @@ def _determinism(
     """Check that readings depend only on the state, not on earlier reads or threads."""
     often = _course(spec, scene, steps, lambda _: True)
     seldom = _course(spec, scene, steps, lambda _: False)
+    # More threads change the order of the work, and must not change the results.
     threads = _course(spec, scene, steps, lambda _: False, threads=2)
     problems = []
     if not _same(often[0], seldom[0]):
@@ -389,6 +403,7 @@ def _restoring(
     state = sim.save_state()
     copy = sim.clone()
     sim.step(steps)
+    # Both worlds step from the same state, so any difference is memory outside of it.
     copy.step(steps)
     expected, digest = _reader(robot, spec).read(), sim.digest()
     problems = []
@@ -510,6 +525,7 @@ def _recorded(device: Device[Any, Any], reading: Any) -> list[str]:
     }
     schema = device.channel.schema["items"]["properties"]
     problems = []
+    # JSON has no NaN, which Python's encoder would write nevertheless.
     for row in json.loads(json.dumps(device.record(reading), allow_nan=False)):
         for name, value in row.items():
             wanted = schema[name]["type"]
@@ -614,6 +630,7 @@ def _ros_from_beams(
         for topic in own:
             topic.wanted(is_read)
         sim.step(steps)
+        # Data of a step is cached, and would hide that it depends on the reader.
         topics.data.forget()
         for topic in own:
             assert topic.quick is not None

@@ -44,9 +44,11 @@ def check_map_format(
         if not one.fits(Source(name, data)):
             problems.append(f"example {number} is not recognised")
         try:
+            # Formats without a scale of their own, such as pictures, need a resolution.
             world = one.read(Source(name, data), Options(resolution=0.05))
             sim = Simulation(world.scene)
             populate(sim, world)
+            # A world that can be read but not simulated is of no use.
             sim.step()
             if not np.isfinite(world.scene.segments).all():
                 problems.append(f"example {number}: expected finite walls")
@@ -61,6 +63,8 @@ def check_map_format(
                     problems.append(
                         f"expected an error that names the file, found: {error}"
                     )
+            # Only a FormatError may leave a reader: programs catch nothing else of a
+            # user's file.
             except Exception as error:
                 problems.append(
                     f"{type(error).__name__} of a damaged file: {error}: {damaged[:80]!r}"
@@ -75,6 +79,8 @@ def damaged_copies(data: bytes, draw: random.Random, rounds: int) -> Iterable[by
     yield b""
     for _ in range(rounds):
         copy = bytearray(data)
+        # Several changes at once reach code that one changed byte cannot, such as a
+        # length and its data.
         for _ in range(draw.randint(1, 4)):
             at = draw.randrange(len(copy) + 1)
             kind = draw.randrange(5)

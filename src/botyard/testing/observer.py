@@ -141,7 +141,9 @@ class TruthLog:
             row = rows[name]
             x, y, th = state.pose[row].tolist()
             truth = self._robots.setdefault(name, Truth())
+            # At the first look no step has run, so there is no motion to add.
             if dt:
+                # A robot that was just added has not travelled to its start pose.
                 before = self._last.get(name, (x, y))
                 truth.distance += distance(before, (x, y))
 
@@ -149,6 +151,8 @@ class TruthLog:
             truth._add((x, y, th))
             if state.stall[row]:
                 truth.stall_time += dt
+            # Distances are measured only on request, because each costs a search of the
+            # walls.
             within = self._watched.get(name)
             if within is not None:
                 truth.clearance = min(
@@ -158,6 +162,8 @@ class TruthLog:
         self._log.look(snapshot)
         new = self._log.total - len(self.contacts)
         if new:
+            # The log keeps a limited number of contacts, so its total is compared, not
+            # its length.
             self.contacts += self._log[-new:]
             self._share()
 

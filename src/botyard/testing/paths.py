@@ -28,6 +28,8 @@ def inflated(solid: Cells, radius: float) -> Cells:
     centre.
     """
     found = solid.copy()
+    # Shifted copies of the grid replace SciPy's distance transform, because SciPy is
+    # not installed everywhere.
     reach = math.floor(radius)
     rows, columns = solid.shape
     for dy in range(-reach, reach + 1):
@@ -81,6 +83,7 @@ def shortest_path(
         There is no path, or the map has too many cells.
     """
     raster = scene.to_array(resolution, filled=False)
+    # The path may lead around the outermost walls, which needs room for the disc.
     margin = 2 + math.ceil(radius / resolution)
     points = [
         ((p[0] - raster.x) / resolution, (p[1] - raster.y) / resolution)

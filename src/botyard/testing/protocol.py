@@ -25,6 +25,8 @@ from botyard.sim.journal import Entry
 from botyard.sim.simulation import Simulation
 from botyard.testing.formats import damaged_copies
 
+# Half of the stream: a session that stores it all is found, one with a usual buffer is
+# not.
 MAX_MEMORY: Final = 1 << 18
 """Maximum memory that a session may keep for an endless stream, bytes."""
 STREAM_LENGTH: Final = 1 << 19
@@ -51,6 +53,7 @@ class _World:
     level: Level
     read_only: bool = False
     entries: list[Entry] = field(default_factory=list)
+    # Not 0, so that sessions that confuse durations with times are found.
     now: float = 1000.0
     sim: Simulation = field(init=False)
     control: Control = field(init=False)
@@ -79,6 +82,8 @@ class _World:
         answers = []
         for data in pieces:
             if self.interface.carrier is Carrier.UDP:
+                # Brackets keep the borders of messages in the joined bytes, which count
+                # as well.
                 answers += [
                     b"[%s]" % bytes(a)
                     for a in session.receive_datagram(data, "127.0.0.1", self.now)
@@ -88,6 +93,7 @@ class _World:
                 answers += [b"[%d %s]" % (answer.status, answer.body)]
             elif self.interface.carrier is Carrier.WEBSOCKET:
                 session.receive_data(data, self.now)
+                # A session that always has one more message would otherwise never end.
                 for message in itertools.islice(
                     iter(session.data_to_send, b""), MAX_MESSAGES
                 ):
@@ -159,6 +165,7 @@ def check_protocol(
                 f"{part.__name__}: a session raised {type(error).__name__}: {shown(error, 200)}"
             )
 
+    # Many damaged inputs lead to one problem.
     return list(dict.fromkeys(found))
 
 
@@ -171,6 +178,7 @@ class _Check:
         self._interface = interface
         self._examples = examples
         self._rounds = rounds
+        # The name as a part of the seed gives each interface damage of its own.
         self._draw = random.Random(f"{seed} {interface.name}")
         self._is_stream = interface.carrier in (Carrier.TCP, Carrier.WEBSOCKET)
 
@@ -207,6 +215,8 @@ class _Check:
             self._draw.randbytes(self._draw.randint(1, 300))
             for _ in range(self._rounds)
         )
+        # One world for all: damage that breaks the world, rather than a session, shows
+        # in later sessions and in the last step.
         world = self._world()
         for data in itertools.chain(self._damaged(), noise):
             session = world.client()
@@ -237,12 +247,14 @@ class _Check:
     def cuts(self) -> list[str]:
         """Check that the splitting of input into pieces has no influence."""
         problems: list[str] = []
+        # Only TCP has no borders of messages.
         if self._interface.carrier is not Carrier.TCP:
             return problems
         for data in [*self._examples, *itertools.islice(self._damaged(), self._rounds)]:
             whole = self._answer_to([data])
             at = sorted(self._draw.randrange(len(data) + 1) for _ in range(3))
             for pieces in (
+                # Byte by byte finds each place where a reader assumes a complete head.
                 [data[i : i + 1] for i in range(len(data))],
                 [data[a:b] for a, b in itertools.pairwise([0, *at, len(data)])],
             ):
@@ -260,6 +272,7 @@ class _Check:
         problems: list[str] = []
         # Read-only, because the world itself would keep changes in memory.
         world = self._world(Level.WATCH)
+        # A valid message many times: queues of accepted work must be bounded as well.
         longest = max(self._examples, key=len)
         for what, unit, length in (
             ("zeros", b"\0", STREAM_LENGTH),
@@ -270,6 +283,7 @@ class _Check:
             session = world.client()
             tracemalloc.start()
             try:
+                # 4 KiB are a usual read of a socket.
                 for _ in range(length // 4096):
                     data = (
                         self._draw.randbytes(4096)
@@ -310,6 +324,7 @@ class _Check:
                     problems.append(f"a timer ends at {when}")
                     break
 
+                # A timer may lie in the past, but the clock never goes back.
                 world.now = max(world.now, when)
                 if world.now > end:
                     break
@@ -338,9 +353,11 @@ class _Check:
             world = self._world()
             session: Session = world.client()
             world.say(session, [example])
+            # Twice, because both the client's end and the server's end call it.
             session.close()
             session.close()
             before = len(world.entries)
+            # Bytes that were already in the socket's buffer can arrive after the end.
             session.receive_data(example, world.now)
             if session.next_timer() is not None:
                 session.handle_timer(world.now + 1.0)
@@ -373,6 +390,7 @@ class _Check:
                 else len(example)
             )
             answer = world.say(one, [example[:half]])
+            # The other client speaks in the middle of the first one's message.
             for data in itertools.islice(self._damaged(), 5):
                 if self._is_stream and not other.is_closed:
                     world.say(other, [data])
@@ -403,6 +421,7 @@ class _Check:
                 world = self._world(level, read_only)
                 world.say(world.client(), [example])
                 world.sim.step()
+                # Entries of the engine are consequences, not changes by the client.
                 sources = {e.source for e in world.entries} - {"engine"}
                 if level is Level.WATCH and world.entries:
                     problems.append(

@@ -67,10 +67,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker(MARKER)
     if marker is None or _SEED not in metafunc.fixturenames:
         return
+    # One seed repeats a failure without the other runs of the test.
     only = metafunc.config.getoption("--botyard-seed")
     seeds = [only] if only is not None else list(marker.kwargs.get("seeds", (1,)))
     if not seeds or not all(
-        isinstance(seed, int) and not isinstance(seed, bool) for seed in seeds
+        # A bool is an int in Python, and seeds=True would run one test with the seed 1.
+        isinstance(seed, int) and not isinstance(seed, bool)
+        for seed in seeds
     ):
         raise pytest.UsageError(
             f"{metafunc.definition.nodeid}: botyard: seeds: expected whole numbers, found {seeds!r}"
@@ -84,6 +87,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def botyard_seed(request: pytest.FixtureRequest) -> int:
     """Return the seed of this test's world."""
+    # Without the marker the fixture is not parametrized.
     return int(getattr(request, "param", 1))
 
 
@@ -106,6 +110,8 @@ def world(
         try:
             yield made
         finally:
+            # The report was made before, in the call phase: a closed world cannot
+            # answer.
             del node.stash[_WORLD]
             if made.page and sys.stdin is not None and sys.stdin.isatty():
                 _ask(request)
@@ -114,6 +120,8 @@ def world(
     if settings.record == "always" or (
         _REPORT in node.stash and settings.record != "never"
     ):
+        # The recording is moved only after the world is closed, when its file is
+        # complete.
         made.keep_recording(path)
 
 
@@ -123,6 +131,7 @@ def _settings(node: pytest.Item, seed: int) -> Settings:
 
     marker = node.get_closest_marker(MARKER)
     args, given = ((), {}) if marker is None else (marker.args, dict(marker.kwargs))
+    # pytest has already made a test of each seed.
     given.pop("seeds", None)
     if len(args) > 1:
         raise pytest.UsageError(

@@ -147,6 +147,7 @@ class RobotWorld:
     def _made(self) -> Simulation:
         """Create the simulation that the settings describe."""
         s = self.settings
+        # A simulation already has its seed and its robots.
         if isinstance(s.map, Simulation):
             sim = s.map
         elif s.map is None:
@@ -173,6 +174,7 @@ class RobotWorld:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             options = dict(self.settings.options)
+            # Tests run unattended: most of them have no viewer.
             options.setdefault("page", False)
             # Free ports, so that tests can run in parallel.
             options.setdefault("port", 0)
@@ -182,9 +184,11 @@ class RobotWorld:
             else:
                 options.setdefault("interval", self.sim.dt / self.settings.speed)
 
+            # Paused, so that no step runs before the programs under test are connected.
             self.running: Running = stack.enter_context(
                 serve(self.sim, paused=True, **options)
             )
+            # Created in the simulator's thread, which owns the world from now on.
             self.truth: TruthLog = self.call(TruthLog, self.sim)
             self._scenery = Scenery(self.sim, self.truth)
             self.call(lambda: self.sim.after_step(self._looked))
@@ -192,6 +196,8 @@ class RobotWorld:
                 path = self._folder / "run.mcap"
                 self._recording = self.call(lambda: self.sim.record(path))
 
+            # Registered after the simulator: programs must end before their server
+            # does.
             stack.callback(self._end)
             self.ports = Ports(
                 {name: address.port for name, address in self.running.ports.items()}
@@ -218,6 +224,7 @@ class RobotWorld:
 
     def _end(self) -> None:
         """End all programs and close the recording."""
+        # In reverse order, because later programs may depend on earlier ones.
         for program in reversed(self.programs):
             program.stop()
         recording, self._recording = self._recording, None
@@ -246,6 +253,8 @@ class RobotWorld:
             options |= {"ros2": True, "ros_domain_id": domain}
             self.env |= {
                 "ROS_DOMAIN_ID": str(domain),
+                # The old variable for ROS 2 until Humble; the next one is its
+                # successor.
                 "ROS_LOCALHOST_ONLY": "1",
                 "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
             }
@@ -308,6 +317,7 @@ class RobotWorld:
             ready = [
                 name
                 for name, port in self.ports.items()
+                # Whole numbers: port 8101 must not match an argument such as 18101.
                 if any(str(port) in _numbers(word) for word in words)
             ]
 
@@ -323,7 +333,11 @@ class RobotWorld:
             what = f"has not connected to {', '.join(names)}"
 
         end = time.monotonic() + timeout
+        # Polled, because a program connects through the operating system, which gives
+        # no event here.
         while not self.call(is_ready):
+            # A program that has ended will never connect: report it at once, with its
+            # output.
             if program.status is not None:
                 raise Failure(
                     f"{program} ended with status {program.status}, and {what}{_told(program)}"
@@ -397,6 +411,8 @@ class RobotWorld:
         )
         self.call(run.begin)
         self._check = run.look
+        # Wall time is bounded generously: only a hang must fail here, never a slow
+        # machine.
         limit = (
             deadline
             / (1.0 if math.isinf(self.settings.speed) else self.settings.speed)
@@ -409,6 +425,7 @@ class RobotWorld:
             if not self.settings.lockstep:
                 self.running.resume()
             while not run.over.wait(POLL_S):
+                # Otherwise a crashed program would only show as a missed deadline.
                 self._look_after_programs()
                 if not self.running.is_running:
                     self.running.stop()
@@ -434,6 +451,7 @@ class RobotWorld:
 
     def _looked(self, _: Snapshot) -> None:
         """Pause the simulation as soon as the current run is over."""
+        # In lockstep, only the client's next command runs another step.
         if self._check is not None and self._check() and not self.settings.lockstep:
             # Pause directly, so that not a single further step runs.
             self.running.control.do(USER, Pause())
@@ -583,6 +601,7 @@ class _Run:
             return True
         try:
             done = self._holds()
+        # Raised in the test's thread: here it would end the simulator.
         except BaseException as error:
             self.error = error
             done = True
@@ -600,6 +619,7 @@ class _Run:
         """
         scenery = self._scenery
         sim, truth = scenery.sim, scenery.truth
+        # Only contacts of this run: earlier ones have been reported or accepted.
         for contact in truth.contacts[self._seen :]:
             self._seen += 1
             if contact.robot in self._guarded or contact.other in self._guarded:
@@ -620,6 +640,7 @@ class _Run:
 
         if self._condition is not None and self._condition(scenery):
             return True
+        # The tolerance absorbs the rounding of summed time steps.
         if sim.time - self.since < self._deadline - 1e-9:
             return False
         if self._condition is None:
@@ -656,6 +677,7 @@ def _inner_radius(outline: Sequence[tuple[float, float]]) -> float:
     found = math.inf
     for (ax, ay), (bx, by) in zip(outline, [*outline[1:], outline[0]], strict=True):
         dx, dy = bx - ax, by - ay
+        # The bound keeps an edge of length 0 from a division by zero.
         t = max(0.0, min(1.0, -(ax * dx + ay * dy) / max(dx * dx + dy * dy, 1e-300)))
         found = min(found, hypot(ax + t * dx, ay + t * dy))
 
@@ -667,9 +689,12 @@ def _free_domain(stack: ExitStack) -> int:
 
     The reservation ends when the stack is closed.
     """
+    # Domain 0 is what other ROS programs on this computer use. Above 101, the ports
+    # reach the range of temporary ports on Linux (32768).
     for domain in range(1, 101):
         guard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
+            # The port of a domain, from the port mapping of DDSI-RTPS (§9.6.1.1).
             guard.bind((RobotWorld.host, 7400 + 250 * domain + _GUARD_PORT))
         except OSError:
             guard.close()
