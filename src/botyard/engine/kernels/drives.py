@@ -1,0 +1,285 @@
+"""Motion of bodies with mass and of movers in a substep: demands, and new poses.
+
+Allocates nothing; one thread.
+"""
+
+from __future__ import annotations
+
+import math
+
+from botyard.engine.commands import (
+    MAX_COORDINATE,
+)
+from botyard.engine.kernels.jit import (
+    kernel,
+    merged_kernel,
+)
+from botyard.engine.kernels.motion import (
+    wrap,
+)
+from botyard.engine.layout import (
+    F8,
+    I8,
+)
+from botyard.engine.masslayout import (
+    A1,
+    A2,
+    A3,
+    AD,
+    AP,
+    AWAKE,
+    CONTROL,
+    CORNERS,
+    DA,
+    DL,
+    FORCE,
+    FORCES,
+    FT,
+    FX,
+    FY,
+    GW,
+    GX,
+    GY,
+    II,
+    IM,
+    JAMMED,
+    KG,
+    KGM2,
+    KIND,
+    LD,
+    LOST,
+    LP,
+    MOTORS,
+    MOVER,
+    OX,
+    OY,
+    POSE,
+    PW,
+    PX,
+    PY,
+    ROW,
+    SPEED,
+    STH,
+    SX,
+    SY,
+    TH,
+    TTH,
+    TWIST,
+    TX,
+    TY,
+    VX,
+    VY,
+    X_HI,
+    X_LO,
+    Y_HI,
+    Y_LO,
+    C,
+    S,
+    W,
+    X,
+    Y,
+)
+from botyard.numerics.elementary import (
+    cosine_sine,
+    power,
+)
+
+MAX_SUBSTEP_TURN = 1e4
+"""Turn in a substep above which a body is put back, rad: the solver loses precision."""
+
+
+@merged_kernel
+def pd_force(
+    p: float, d: float, error: float, velocity: float, mass: float, h: float
+) -> float:
+    """Return force or torque of a stable PD controller, see `Gains.force`."""
+    return (p * error - (d + h * p) * velocity) / (1.0 + h * (d + h * p) / mass)
+
+
+@merged_kernel
+def pd_speed(p: float, d: float, error: float, h: float) -> float:
+    """Return the speed of a PD controller with velocity output, see `Gains.speed`."""
+    return p * error / (1.0 + d + h * p)
+
+
+@kernel
+def apply_demands(slots: F8, flags: I8, count: int, h: float) -> None:
+    """Apply forces, wheels, controllers and damping in a substep."""
+    for s in range(count):
+        if flags[s, KIND] != AWAKE:
+            continue
+        c, sine, control = slots[s, C], slots[s, S], flags[s, CONTROL]
+        a1, a2, a3 = slots[s, A1], slots[s, A2], slots[s, A3]
+        # From the body's origin, to which demands refer, to its centre of mass
+        ax, ay = (
+            c * slots[s, OX] - sine * slots[s, OY],
+            sine * slots[s, OX] + c * slots[s, OY],
+        )
+        slots[s, FX] = slots[s, FY] = slots[s, FT] = 0.0
+        # The demand of its wheels on the floor, see `solve_floor_friction`
+        if control == MOTORS:
+            slots[s, GX], slots[s, GY], slots[s, GW] = (
+                c * a1 - sine * a2 - a3 * ay,
+                sine * a1 + c * a2 + a3 * ax,
+                a3,
+            )
+        elif control == FORCE:
+            slots[s, FX], slots[s, FY], slots[s, FT] = a1, a2, a3
+        elif control == TWIST:
+            slots[s, VX], slots[s, VY], slots[s, W] = a1 - a3 * ay, a2 + a3 * ax, a3
+        elif control == POSE:
+            x, y, th = (
+                a1 - (slots[s, X] - ax),
+                a2 - (slots[s, Y] - ay),
+                wrap(a3 - slots[s, TH]),
+            )
+            p, d, ap, ad, w = (
+                slots[s, LP],
+                slots[s, LD],
+                slots[s, AP],
+                slots[s, AD],
+                slots[s, W],
+            )
+            # The controller outputs forces: obstacles may hold the body up.
+            if flags[s, FORCES]:
+                slots[s, FX] = pd_force(p, d, x, slots[s, VX] + w * ay, slots[s, KG], h)
+                slots[s, FY] = pd_force(p, d, y, slots[s, VY] - w * ax, slots[s, KG], h)
+                slots[s, FT] = pd_force(ap, ad, th, w, slots[s, KGM2], h)
+            else:
+                # The controller sets the velocity of any mass.
+                w = pd_speed(ap, ad, th, h)
+                slots[s, VX], slots[s, VY], slots[s, W] = (
+                    pd_speed(p, d, x, h) - w * ay,
+                    pd_speed(p, d, y, h) + w * ax,
+                    w,
+                )
+
+        # Powers are expensive, and most bodies have no damping.
+        if slots[s, DL] < 1.0 or slots[s, DA] < 1.0:
+            linear = power(slots[s, DL], h)
+            slots[s, VX], slots[s, VY], slots[s, W] = (
+                slots[s, VX] * linear,
+                slots[s, VY] * linear,
+                slots[s, W] * power(slots[s, DA], h),
+            )
+
+
+@kernel
+def place(
+    slots: F8,
+    flags: I8,
+    s: int,
+    piece_start: I8,
+    corner_start: I8,
+    local: F8,
+    corners: F8,
+) -> None:
+    """Write the corners of a slot in the world, their normals, and its bounds."""
+    row = flags[s, ROW]
+    first, last, off = (
+        corner_start[piece_start[row]],
+        corner_start[piece_start[row + 1]],
+        flags[s, CORNERS],
+    )
+    c, sine = cosine_sine(slots[s, TH])
+    slots[s, C], slots[s, S] = c, sine
+    x = slots[s, X] - (c * slots[s, OX] - sine * slots[s, OY])
+    y = slots[s, Y] - (sine * slots[s, OX] + c * slots[s, OY])
+    x_lo = y_lo = math.inf
+    x_hi = y_hi = -math.inf
+    for k in range(first, last):
+        v = off + k - first
+        px, py = (
+            x + c * local[k, 0] - sine * local[k, 1],
+            y + sine * local[k, 0] + c * local[k, 1],
+        )
+        corners[v, 0], corners[v, 1] = px, py
+        corners[v, 2], corners[v, 3] = (
+            c * local[k, 2] - sine * local[k, 3],
+            sine * local[k, 2] + c * local[k, 3],
+        )
+        x_lo, x_hi, y_lo, y_hi = (
+            min(x_lo, px),
+            max(x_hi, px),
+            min(y_lo, py),
+            max(y_hi, py),
+        )
+
+    slots[s, X_LO], slots[s, X_HI], slots[s, Y_LO], slots[s, Y_HI] = (
+        x_lo,
+        x_hi,
+        y_lo,
+        y_hi,
+    )
+
+
+@merged_kernel
+def place_mover(slots: F8, s: int, part: float) -> None:
+    """Put a mover at its place after this part of the step."""
+    slots[s, X], slots[s, Y] = (
+        slots[s, SX] + part * slots[s, TX],
+        slots[s, SY] + part * slots[s, TY],
+    )
+    slots[s, TH] = slots[s, STH] + part * slots[s, TTH]
+
+
+@kernel
+def integrate(
+    slots: F8,
+    flags: I8,
+    count: int,
+    h: float,
+    part: float,
+    piece_start: I8,
+    corner_start: I8,
+    local: F8,
+    corners: F8,
+) -> None:
+    """Move all slots by a substep with their velocities.
+
+    `part` of the step is over then.
+    """
+    for s in range(count):
+        kind = flags[s, KIND]
+        if kind == AWAKE:
+            x, y, th = (
+                slots[s, X] + slots[s, VX] * h,
+                slots[s, Y] + slots[s, VY] * h,
+                slots[s, TH] + slots[s, W] * h,
+            )
+            if (
+                abs(x) <= MAX_COORDINATE
+                and abs(y) <= MAX_COORDINATE
+                and abs(slots[s, W] * h) <= MAX_SUBSTEP_TURN
+            ):
+                slots[s, X], slots[s, Y], slots[s, TH] = (
+                    x,
+                    y,
+                    wrap(th) if abs(th) > MAX_SUBSTEP_TURN else th,
+                )
+            # Also for NaN
+            else:
+                put_back(slots, flags, s)
+        elif kind == MOVER and slots[s, SPEED] > 0.0:
+            if flags[s, JAMMED] < 0:
+                place_mover(slots, s, part)
+        else:
+            # It stands: its corners have not moved.
+            continue
+
+        place(slots, flags, s, piece_start, corner_start, local, corners)
+
+
+@merged_kernel
+def put_back(slots: F8, flags: I8, s: int) -> None:
+    """Put a body back to its start of the step, at rest for the remainder."""
+    flags[s, KIND] = LOST
+    slots[s, TH] = slots[s, STH]
+    c, sine = cosine_sine(slots[s, STH])
+    slots[s, X] = slots[s, SX] + c * slots[s, OX] - sine * slots[s, OY]
+    slots[s, Y] = slots[s, SY] + sine * slots[s, OX] + c * slots[s, OY]
+    slots[s, VX] = slots[s, VY] = slots[s, W] = slots[s, PX] = slots[s, PY] = slots[
+        s, PW
+    ] = 0.0
+    # Impulses do not move it.
+    slots[s, IM] = slots[s, II] = 0.0

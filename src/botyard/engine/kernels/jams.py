@@ -1,0 +1,188 @@
+"""Touched sectors in a substep, and movers that press into what does not yield.
+
+Allocates nothing; one thread.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from botyard.engine.kernels.collide import (
+    SECTORS,
+)
+from botyard.engine.kernels.jit import (
+    kernel,
+    merged_kernel,
+)
+from botyard.engine.layout import (
+    F8,
+    I8,
+    U8,
+)
+from botyard.engine.masslayout import (
+    AGAINST,
+    AWAKE,
+    AX,
+    AY,
+    DEEP,
+    DEEPNESS,
+    DEPTH,
+    FEELS,
+    ISLAND,
+    JAMMED,
+    KIND,
+    LIMIT,
+    MOVER,
+    NX,
+    NY,
+    OX,
+    OY,
+    VX,
+    VY,
+    C,
+    S,
+    W,
+)
+from botyard.numerics.elementary import (
+    atan2,
+)
+
+from botyard.engine.kernels.drives import (
+    place_mover,
+)
+from botyard.engine.kernels.impulses import (
+    SLOP,
+)
+from botyard.engine.kernels.islands import (
+    contact_velocity,
+    is_pusher,
+)
+
+JAM_DEPTH = 0.003
+"""Overlap above which a mover is jammed, m.
+
+The distance that it covers in 1.5 substeps is added. The overlap must also grow.
+"""
+
+
+@merged_kernel
+def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
+    """Note the bearing from which a slot is touched, in the form of `State.contact`.
+
+    `x`, `y` start at its centre of mass, m.
+    """
+    # Otherwise the bearing has no reader, and an arctangent is expensive.
+    if flags[s, FEELS]:
+        c, sine = slots[s, C], slots[s, S]
+        x, y = (
+            x + c * slots[s, OX] - sine * slots[s, OY],
+            y + sine * slots[s, OX] + c * slots[s, OY],
+        )
+        bearing = atan2(c * y - sine * x, c * x + sine * y)
+        bits[s] |= np.uint64(1) << np.uint64(
+            int(math.floor(bearing / (2.0 * math.pi) * SECTORS)) % SECTORS
+        )
+
+
+@merged_kernel
+def moves_into(slots: F8, s: int, touch: F8, t: int, side: int) -> bool:
+    """Return whether a slot of a contact moves into the other one.
+
+    `side` 0 selects the first slot. The other one is taken as standing still.
+    """
+    vx, vy = contact_velocity(slots, s, touch, t, side)
+    return (1.0 - 2.0 * side) * (vx * touch[t, NX] + vy * touch[t, NY]) > 0.0
+
+
+@kernel
+def jam_movers(
+    slots: F8,
+    flags: I8,
+    count: int,
+    touch: F8,
+    ends: I8,
+    touches: int,
+    k: int,
+    substeps: int,
+) -> None:
+    """Stop movers that only press into things that do not yield.
+
+    A turning mover moves in at one contact and out at another contact of the same pair.
+    So the deepest contact of a pair counts as soon as the mover moves in at one of
+    them. A mover that moves out at all of them is set free. A row of bodies spreads its
+    overlap over all contacts, so that the deepest overlap of the island counts if the
+    mover presses.
+    """
+    for s in range(count):
+        if flags[s, KIND] == MOVER:
+            slots[s, DEEP] = 0.0
+
+    first = 0
+    while first < touches:
+        last = first + 1
+        while (
+            last < touches
+            and ends[last, 0] == ends[first, 0]
+            and ends[last, 1] == ends[first, 1]
+        ):
+            last += 1
+
+        for side in range(2):
+            s, other = ends[first, side], ends[first, 1 - side]
+            if not is_pusher(slots, flags, s) or flags[other, KIND] != AWAKE:
+                continue
+            enters, deep = False, 0.0
+            for t in range(first, last):
+                enters |= moves_into(slots, s, touch, t, side)
+                deep = max(deep, touch[t, DEEPNESS])
+
+            # It presses if the contact is deeper than a resting one, and deeper than a
+            # substep explains unless the mover was jammed before.
+            if deep > (
+                SLOP
+                if slots[s, DEPTH] >= JAM_DEPTH
+                else slots[s, LIMIT] - JAM_DEPTH + SLOP
+            ):
+                deep = max(deep, slots[flags[other, ISLAND], DEEP])
+
+            if enters and deep > slots[s, DEEP]:
+                slots[s, DEEP], flags[s, AGAINST] = deep, other
+
+        first = last
+
+    for s in range(count):
+        if is_pusher(slots, flags, s):
+            # Deeper than a substep explains, and deeper than before: the pushed body
+            # does not yield.
+            if slots[s, DEEP] > slots[s, LIMIT] and slots[s, DEEP] > slots[s, DEPTH]:
+                flags[s, JAMMED], slots[s, DEPTH] = k, max(slots[s, DEPTH], JAM_DEPTH)
+                place_mover(slots, s, k / substeps)
+                slots[s, VX] = slots[s, VY] = slots[s, W] = 0.0
+            else:
+                slots[s, DEPTH] = slots[s, DEEP]
+
+
+@kernel
+def note_contacts(
+    slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touches: int
+) -> None:
+    """Note the touched sectors of all slots in this substep."""
+    for s in range(count):
+        # A jammed mover keeps the sectors of that moment.
+        if flags[s, KIND] != MOVER or flags[s, JAMMED] < 0:
+            bits[s] = np.uint64(0)
+
+    for t in range(touches):
+        for side in range(2):
+            s = ends[t, side]
+            # Walls, standing movers, and movers jammed before feel nothing.
+            if s < count and (flags[s, KIND] != MOVER or is_pusher(slots, flags, s)):
+                note_bearing(
+                    slots,
+                    flags,
+                    bits,
+                    s,
+                    touch[t, AX + 2 * side],
+                    touch[t, AY + 2 * side],
+                )

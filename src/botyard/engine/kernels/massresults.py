@@ -1,0 +1,244 @@
+"""Results of a step of bodies with mass, which are written to the state.
+
+Allocates nothing; one thread.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from botyard.engine.kernels.jit import (
+    kernel,
+    merged_kernel,
+)
+from botyard.engine.kernels.motion import (
+    wrap,
+)
+from botyard.engine.kernels.polygons import (
+    length,
+)
+from botyard.engine.layout import (
+    F8,
+    I8,
+    NO_BODY,
+    WALL,
+)
+from botyard.engine.masslayout import (
+    A1,
+    A2,
+    AGAINST,
+    ASLEEP,
+    CONTROL,
+    DEPTH,
+    JAMMED,
+    JN,
+    JX,
+    KG,
+    KGM2,
+    KIND,
+    LOST,
+    LOST_SOME,
+    MOTORS,
+    MOVER,
+    NOTHING,
+    OK,
+    OX,
+    OY,
+    QW,
+    QX,
+    QY,
+    ROW,
+    STH,
+    SX,
+    SY,
+    TH,
+    VX,
+    VY,
+    MassState,
+    Moving,
+    W,
+    Workspace,
+    X,
+    Y,
+)
+from botyard.numerics.elementary import (
+    cosine_sine,
+    tan,
+)
+
+STALL_RATIO = 0.1
+"""Fraction of the demanded speed below which a driven body is stalled."""
+REST_DISTANCE = 1e-7
+"""Displacement in a step below which a body is at rest, m and rad."""
+REST_SPEED = 1e-6
+"""Speed below which a body is at rest, m/s and rad/s: rounding after friction."""
+
+
+@kernel
+def end_mass(
+    slots: F8,
+    flags: I8,
+    s: int,
+    pose: F8,
+    vel: F8,
+    disp: F8,
+    i: int,
+    drives: bool,
+    mass: MassState,
+    dt: float,
+) -> bool:
+    """Write pose, velocity, displacement and wrench of a body with mass.
+
+    Returns whether it is stalled.
+    """
+    # After friction the velocity is rounding, with which it would never come to rest.
+    if (
+        slots[s, VX] * slots[s, VX] + slots[s, VY] * slots[s, VY]
+        <= REST_SPEED * REST_SPEED
+        and abs(slots[s, W]) <= REST_SPEED
+    ):
+        slots[s, VX] = slots[s, VY] = slots[s, W] = 0.0
+
+    w = slots[s, W]
+    th = wrap(slots[s, TH])
+    c, sine = cosine_sine(th)
+    ax, ay = (
+        c * slots[s, OX] - sine * slots[s, OY],
+        sine * slots[s, OX] + c * slots[s, OY],
+    )
+    x, y, turn = slots[s, X] - ax, slots[s, Y] - ay, wrap(th - slots[s, STH])
+    dx, dy = x - slots[s, SX], y - slots[s, SY]
+    way = length(dx, dy) + abs(turn)
+    at_rest = (
+        slots[s, VX] == 0.0 and slots[s, VY] == 0.0 and w == 0.0 and way < REST_DISTANCE
+    )
+    mass.resting[i] = 1 if at_rest and flags[s, KIND] != LOST else 0
+    # A body that has not moved keeps its old pose: conversion to the centre of mass and
+    # back would change its last bits.
+    if flags[s, KIND] == LOST or way == 0.0:
+        x, y, th = slots[s, SX], slots[s, SY], slots[s, STH]
+    pose[i, 0], pose[i, 1], pose[i, 2] = x, y, th
+    vx, vy = slots[s, VX] + w * ay, slots[s, VY] - w * ax
+    vel[i, 0], vel[i, 1], vel[i, 2] = c * vx + sine * vy, c * vy - sine * vx, w
+    mass.wrench[i, 0] = (slots[s, KG] * slots[s, VX] - slots[s, QX]) / dt
+    mass.wrench[i, 1] = (slots[s, KG] * slots[s, VY] - slots[s, QY]) / dt
+    mass.wrench[i, 2] = (slots[s, KGM2] * w - slots[s, QW]) / dt
+    for k in range(3):
+        mass.floor[i, k] = slots[s, JX + k]
+    # Without a drive there are no odometry and no motors to stall.
+    if not drives:
+        return False
+    # The twist that leads there: the logarithm of SE(2), see `geometry.log`.
+    c, sine = cosine_sine(slots[s, STH])
+    along, across, half = c * dx + sine * dy, c * dy - sine * dx, 0.5 * turn
+    # half·cot(half), by its series near 0
+    cot = 1.0 - half * half / 3.0 if abs(half) < 1e-4 else half / tan(half)
+    disp[i, 0], disp[i, 1], disp[i, 2] = (
+        cot * along + half * across,
+        cot * across - half * along,
+        turn,
+    )
+    # Driven from outside: only motors stall.
+    if flags[s, CONTROL] != MOTORS:
+        return False
+    wanted = length(slots[s, A1], slots[s, A2])
+    return wanted > 1e-3 and length(vx, vy) < STALL_RATIO * wanted
+
+
+@merged_kernel
+def hardest_touch(touch: F8, ends: I8, touches: int, s: int, count: int) -> int:
+    """Return the slot that presses hardest on a slot, `count` for a wall, −1 for none."""
+    found, hardest = -1, 0.0
+    for t in range(touches):
+        if (ends[t, 0] == s or ends[t, 1] == s) and touch[t, JN] > hardest:
+            found, hardest = ends[t, 0] + ends[t, 1] - s, touch[t, JN]
+
+    return min(found, count)
+
+
+@kernel
+def end_step(
+    m: Moving,
+    mass: MassState,
+    work: Workspace,
+    count: int,
+    touches: int,
+    substeps: int,
+    dt: float,
+) -> int:
+    """Write the results of all participants; return `OK`, or `LOST_SOME`."""
+    slots, flags, bits, answer = work.slots, work.flags, work.bits, OK
+    for s in range(count):
+        i, kind = flags[s, ROW], flags[s, KIND]
+        if kind == MOVER:
+            k = flags[s, JAMMED]
+            # It has moved only this far: odometry and sensors must not see more.
+            if k >= 0:
+                m.pose[i, 0], m.pose[i, 1], m.pose[i, 2] = (
+                    slots[s, X],
+                    slots[s, Y],
+                    wrap(slots[s, TH]),
+                )
+                part = k / substeps
+                for axis in range(3):
+                    m.disp[i, axis] *= part
+                m.spin[i] *= part
+                m.vel[i, 0] = m.vel[i, 1] = 0.0
+                m.stall[i] = 1
+                if int(m.feels[i]) & 2:
+                    m.bin_met[i] = flags[flags[s, AGAINST], ROW]
+
+            mass.depth[i] = slots[s, DEPTH]
+            m.contact[i] |= bits[s]
+        elif kind == ASLEEP:
+            keep_resting(m, mass, i)
+        else:
+            if kind == LOST:
+                answer = LOST_SOME
+            m.stall[i] = (
+                1
+                if end_mass(
+                    slots, flags, s, m.pose, m.vel, m.disp, i, m.drive[i] != 0, mass, dt
+                )
+                else 0
+            )
+            m.contact[i] = bits[s] if m.drive[i] != 0 else np.uint64(0)
+            if m.stall[i] == 1 and int(m.feels[i]) & 2:
+                other = hardest_touch(work.touch, work.ends, touches, s, count)
+                m.bin_met[i] = (
+                    NO_BODY
+                    if other < 0
+                    else WALL
+                    if other == count
+                    else flags[other, ROW]
+                )
+
+    return answer
+
+
+@merged_kernel
+def keep_resting(m: Moving, mass: MassState, i: int) -> None:
+    """Clear velocity, wrench and stall of a body with mass that slept through the step."""
+    m.stall[i] = 0
+    for k in range(3):
+        m.vel[i, k] = mass.wrench[i, k] = mass.floor[i, k] = 0.0
+
+
+@kernel
+def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
+    """Write the poses of all bodies to `mass`, and clear values of other roles."""
+    for i in range(m.pose.shape[0]):
+        there = work.kind[i] != NOTHING
+        # Not a mover, or not near a body with mass
+        if work.kind[i] != MOVER or work.slot_of[i] < 0:
+            mass.depth[i] = 0.0
+
+        # A body with mass may be held.
+        if not there or work.kind[i] == MOVER:
+            mass.resting[i] = 0
+            for k in range(3):
+                mass.wrench[i, k] = mass.floor[i, k] = 0.0
+
+        for k in range(3):
+            mass.seen[i, k] = m.pose[i, k] if there else math.nan
