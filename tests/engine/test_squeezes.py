@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
-from bench.squeezes import MAX_RATIO, ROUNDING, squeeze
+from bench.squeezes import MAX_IMPULSE, MAX_RATIO, ROUNDING, VARIANTS, squeeze
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,12 +22,14 @@ from botyard.sim.simulation import Robot, Simulation
 from tests.chipmunk import ChipmunkDynamics
 
 pytestmark = pytest.mark.slow_without_jit
+IMPULSE_SHARE = 10.0
+"""Highest impulse of a contact, in shares of what gives a body twice a robot's speed."""
 REACH = 0.4
 """Greatest radius of a Pioneer 3-DX, m."""
 
 
 def box(
-    name: str, x: float = 0.0, y: float = 0.0, *, size: float = 0.6, **more: float
+    name: str, x: float = 0.0, y: float = 0.0, *, size: float = 0.6, **more: Any
 ) -> BoxObject:
     spec = DynamicsSpec(**{"mass": 10.0, "floor_friction": 0.3, **more})
     return BoxObject(name=name, pose=Pose(x, y), length=size, width=size, dynamics=spec)
@@ -35,6 +38,13 @@ def box(
 def speed(sim: Simulation, name: str) -> float:
     vx, vy, _ = sim.snapshot.state.vel[sim.snapshot.rows[name]].tolist()
     return math.hypot(vx, vy)
+
+
+def hardest(sim: Simulation) -> float:
+    """Greatest impulse with which the next substep starts, N·s."""
+    assert sim.engine.dynamics is not None
+    table = sim.engine.dynamics.table
+    return float(table.impulse[: table.size[0], 0].max(initial=0.0))
 
 
 def place(sim: Simulation, name: str) -> tuple[float, float]:
@@ -118,6 +128,50 @@ def test_a_row_between_a_robot_and_a_wall_is_not_pressed_into_itself(
     assert all(b - a > 0.6 - 0.01 for a, b in pairwise(ends))
 
 
+@pytest.mark.parametrize("restitution", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("offset", [0.0, 0.1])
+def test_impulses_of_a_jam_do_not_grow(restitution: float, offset: float) -> None:
+    """Without bounds they grow to 1e46 N·s within six seconds."""
+    sim = Simulation(
+        Scene(
+            boxes=(box("b", 1.2, mass=5.0, restitution=restitution),),
+            segments=np.array([[2.0, -5.0, 2.0, 5.0]]),
+        ),
+        step=0.1,
+    )
+    robot = sim.add_robot("p3dx", "r", pose=(0.0, offset, 0.0))
+    robot.command(v=0.3)
+    most = 0.0
+    for _ in range(90):
+        sim.step()
+        most = max(most, hardest(sim))
+
+    assert robot.stalled
+    assert most <= IMPULSE_SHARE * 5.0 * 2.0 * 0.3
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.5])
+def test_a_body_that_bounces_between_two_robots_gets_no_faster(friction: float) -> None:
+    """Restitution 1: it would gain twice their speed with each bounce."""
+    sim = Simulation(
+        Scene(
+            boxes=(
+                box("b", 0.1, restitution=1.0, floor_friction=0.0, friction=friction),
+            )
+        ),
+        step=0.02,
+    )
+    for k, side in enumerate((-1, 1)):
+        robot = sim.add_robot("p3dx", f"r{k}", pose=(side * 1.2, 0.0, math.pi * k))
+        robot.command(v=0.2)
+    fastest = 0.0
+    for _ in range(250):
+        sim.step()
+        fastest = max(fastest, speed(sim, "b"))
+
+    assert 0.39 < fastest <= 0.4 + 1e-9
+
+
 def energy_speed(sim: Simulation, name: str, gyration: float) -> float:
     """The speed that a body would have with its energy if it did not turn, m/s."""
     return math.hypot(
@@ -142,7 +196,7 @@ robots_around = st.lists(
     robots_around,
     st.floats(0.1, 50.0),
     st.floats(0.0, 1.0),
-    st.floats(0.0, 0.3),
+    st.floats(0.0, 1.0),
     st.booleans(),
     st.booleans(),
     st.sampled_from([0.02, 0.1]),
@@ -157,12 +211,11 @@ def test_no_mover_gives_a_body_more_than_twice_its_speed(
     step: float,
 ) -> None:
     """v² + k²w² of a free body is at most that of twice the speed of the fastest
-    mover's outline up to then.
+    mover's outline up to then, for any restitution. Impulses are bounded as well.
 
     Energy may grow from one step to the next while a mover slows down: in the mover's
     frame it does not, in the world's it does. A body that bounces to and fro between
-    two movers of speed v tends to (1 + e) / (1 − e) · v with restitution e: more than 2
-    v beyond e = 1/3.
+    two movers would tend to (1 + e) / (1 − e) times their speed with restitution e.
     """
     outline = disc(0.3) if is_round else rectangle(0.6, 0.6)
     spec = DynamicsSpec(
@@ -214,18 +267,20 @@ def test_no_mover_gives_a_body_more_than_twice_its_speed(
             )
             most = max(most, 2.0 * (fastest + (turns + 2.0 * step) * REACH))
             assert energy_speed(sim, "b", gyration) <= most + 1e-9
+            assert hardest(sim) <= IMPULSE_SHARE * mass * most
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"mass": 0.5, "friction": 0.0}, {"robots": 4, "size": 0.3}],
-    ids=["default", "slippery", "four"],
+    VARIANTS,
+    ids=["default", "slippery", "four", "bouncing", "elastic"],
 )
-def test_random_steps_throw_no_box(options: dict[str, float]) -> None:
+def test_random_steps_throw_no_box(options: dict[str, Any]) -> None:
     """As `bench.squeezes` does with ten million steps."""
     pytest.importorskip("gymnasium")
     found = squeeze(40_000, worlds=200, seed=3, **options)
     assert found.ratio <= MAX_RATIO + ROUNDING
+    assert found.impulse <= MAX_IMPULSE
     assert found.lost == 0
     assert found.stalled > 0.0, "or nothing was squeezed"
 

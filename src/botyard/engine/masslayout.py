@@ -244,19 +244,20 @@ class Workspace(NamedTuple):
  QX, QY, QW,                 # momentum at the beginning
  # of a mover: m/s; how deep it may overlap, how deep it did before, and does now, m
  SPEED, LIMIT, DEPTH, DEEP,
- # of an island, see `bound_islands`: kg, N·s, m/s, m/s
- HEFT, SHOVE, TOP, DRIVEN,
- SLOTS) = range(65)
+ # of an island, see `bound_islands`: kg, N·s, (m/s)²
+ HEFT, SHOVE, TOP,
+ SLOTS) = range(64)
 """Columns of `Workspace.slots`."""
 
-ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, AGAINST, ISLAND, COUNTED, ANCHOR, WALL_0, WALL_1, FLAGS = range(15)
+ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, AGAINST, ISLAND, COUNTED, PUSHED, ANCHOR, WALL_0, WALL_1, FLAGS = range(16)
 """Columns of `Workspace.flags`.
 
 In order: row; `AWAKE` …; first corner; `Control`; whether a mover has moved; the
 substep in which a mover was jammed, or −1; whether contacts are requested; whether the
 controller outputs forces; for a mover, the slot that it presses into; the slot that
-represents its island; 1 if it is counted there; for an island, its contact that cannot
-yield; its part of the list of walls.
+represents its island; 1 if it is counted there; for an island, 1 if movers push it, or 2
+if its impulses are not kept; for an island, its contact that cannot yield; its part of
+the list of walls.
 """
 NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
 """Roles of bodies in a step.

@@ -113,7 +113,8 @@ class DynamicsSpec:
         while its motors drive it, see `traction`.
     restitution : float
         Coefficient of restitution, 0 to 1: share of the impact speed that comes back.
-        In a contact, the product of both coefficients counts. Walls have 1.
+        In a contact, the product of both coefficients counts. Walls have 1. A mover
+        gives a body no more energy than at twice its own contact speed.
     linear_damping, angular_damping : float
         Share of the velocity that is lost in a second, 0 to 1, in addition to friction.
     controller : PoseController

@@ -12,6 +12,7 @@ from typing import (
 )
 
 import numpy as np
+
 from botyard.engine.kernels.jit import (
     inline_kernel,
     merged_kernel,

@@ -11,6 +11,12 @@ from __future__ import annotations
 
 import math
 
+from botyard.engine.kernels.islands import (
+    bound_islands,
+    is_pusher,
+    is_stopped,
+    limit_islands,
+)
 from botyard.engine.kernels.jit import (
     kernel,
     merged_kernel,
@@ -67,13 +73,6 @@ from botyard.engine.masslayout import (
 from botyard.numerics.elementary import (
     exp,
     log,
-)
-
-from botyard.engine.kernels.islands import (
-    bound_islands,
-    is_pusher,
-    is_stopped,
-    limit_speeds,
 )
 
 SLOP = 5e-4
@@ -137,11 +136,12 @@ def prepare_impulses(
     touches: int,
     h: float,
     scale: float,
+    pushed: bool,
     pinched: bool,
 ) -> None:
     """Prepare the impulses of a substep.
 
-    In order: bounces by the velocities before; forces; bounds; previous impulses.
+    In order: bounces by the velocities before; bounds; forces; previous impulses.
     """
     # Independent of the length of a substep: overlaps decay exponentially.
     part = (1.0 - exp(-CORRECTION_RATE * h)) / h
@@ -177,16 +177,13 @@ def prepare_impulses(
         ):
             touch[t, JN] = touch[t, JT] = 0.0
 
+    if pushed:
+        bound_islands(slots, flags, touch, ends, touches, h, pinched)
     for s in range(count):
         if flags[s, KIND] == AWAKE:
             slots[s, VX] += slots[s, FX] * slots[s, IM] * h
             slots[s, VY] += slots[s, FY] * slots[s, IM] * h
             slots[s, W] += slots[s, FT] * slots[s, II] * h
-
-    if pinched:
-        bound_islands(slots, flags, touch, ends, touches, h)
-    for s in range(count):
-        if flags[s, KIND] == AWAKE:
             if slots[s, LF] > 0.0:
                 slots[s, JX], slots[s, JY], slots[s, JW] = (
                     slots[s, JX] * scale,
@@ -331,13 +328,13 @@ def solve_impulses(
     ends: I8,
     touches: int,
     h: float,
-    pinched: bool,
+    pushed: bool,
 ) -> None:
     """Find the impulses of a substep, then remove overlaps.
 
     At most `ITERATIONS` rounds are made.
 
-    `pinched`: see `find_islands`.
+    `pushed`: see `find_islands`.
     """
     order_contacts(ends, touches)
     for _ in range(ITERATIONS):
@@ -345,8 +342,8 @@ def solve_impulses(
         if not (solve_floor_friction(slots, flags, count, h) or changed):
             break
 
-    if pinched:
-        limit_speeds(slots, flags, ends, touches, h)
+    if pushed:
+        limit_islands(slots, flags, touch, ends, touches, h)
     for s in range(count):
         if slots[s, PX] != 0.0 or slots[s, PY] != 0.0 or slots[s, PW] != 0.0:
             slots[s, X] += slots[s, PX] * h

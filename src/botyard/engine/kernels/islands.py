@@ -3,9 +3,9 @@
 A mover cannot yield. Between two movers, or between a mover and a wall, no impulses
 fulfil all conditions: they would grow with each round. Three rules keep them finite.
 The impulse of a moving mover is bounded by the needs of the bodies before it
-(`bound_islands`). A mover makes no body faster than an elastic impact does
-(`limit_speeds`). A mover that presses into something that does not yield is stopped
-(`botyard.engine.kernels.jams`).
+(`bound_islands`). A mover makes no body faster than an elastic impact does, and what
+reaches a bound starts the next substep without impulses (`limit_islands`). A mover that
+presses into something that does not yield is stopped (`botyard.engine.kernels.jams`).
 Allocates nothing; one thread.
 """
 
@@ -17,6 +17,7 @@ from botyard.engine.kernels.jit import (
     kernel,
     merged_kernel,
 )
+from botyard.engine.kernels.polygons import length
 from botyard.engine.layout import (
     F8,
     I8,
@@ -30,14 +31,15 @@ from botyard.engine.masslayout import (
     COUNTED,
     DEEP,
     DEEPNESS,
-    DRIVEN,
     FT,
     FX,
     FY,
     HEFT,
+    II,
     IM,
     ISLAND,
     JAMMED,
+    JN,
     KG,
     KGM2,
     KIND,
@@ -46,6 +48,7 @@ from botyard.engine.masslayout import (
     MOST,
     MOTORS,
     MOVER,
+    PUSHED,
     SHOVE,
     SPEED,
     TOP,
@@ -101,10 +104,9 @@ def island_of(flags: I8, s: int) -> int:
 
 
 @merged_kernel
-def energy_speed(slots: F8, s: int) -> float:
-    """Return the speed at which a body has its kinetic energy without rotation, m/s."""
-    w2 = slots[s, W] * slots[s, W] * slots[s, KGM2] * slots[s, IM]
-    return math.sqrt(slots[s, VX] * slots[s, VX] + slots[s, VY] * slots[s, VY] + w2)
+def energy_speed2(slots: F8, s: int, vx: float, vy: float, w: float) -> float:
+    """Return the square of the speed of a body with that energy but no rotation."""
+    return vx * vx + vy * vy + w * w * slots[s, KGM2] * slots[s, IM]
 
 
 @kernel
@@ -114,14 +116,21 @@ def find_islands(
     """Find the islands: groups of bodies with mass that touch each other.
 
     Writes the deepest overlap at all contacts of an island, also with walls and movers,
-    to the slot that represents it. The first result states whether a moving mover
-    touches a body; otherwise nothing is written. The second one states whether an
-    island is pinched: it touches two things that cannot yield, movers or walls. The
-    search runs over contacts only, because few bodies touch anything.
+    to the slot that represents it. The first result states whether a mover that moves,
+    or was stopped in this step, touches a body; otherwise nothing is written. The
+    second one states whether an island is pinched: it touches two things that cannot
+    yield, movers or walls. The search runs over contacts only, because few bodies
+    touch anything.
     """
     pushed = False
     for t in range(touches):
-        if is_pusher(slots, flags, ends[t, 0]) or is_pusher(slots, flags, ends[t, 1]):
+        a, b = ends[t, 0], ends[t, 1]
+        if (
+            is_pusher(slots, flags, a)
+            or is_pusher(slots, flags, b)
+            or is_stopped(flags, a)
+            or is_stopped(flags, b)
+        ):
             pushed = True
             break
 
@@ -131,7 +140,9 @@ def find_islands(
     for t in range(touches):
         for side in range(2):
             s = ends[t, side]
-            flags[s, ISLAND], flags[s, ANCHOR], slots[s, DEEP] = s, -1, 0.0
+            flags[s, ISLAND], flags[s, ANCHOR] = s, -1
+            flags[s, COUNTED] = flags[s, PUSHED] = 0
+            slots[s, DEEP] = slots[s, HEFT] = slots[s, SHOVE] = slots[s, TOP] = 0.0
 
     for t in range(touches):
         if flags[ends[t, 0], KIND] == AWAKE and flags[ends[t, 1], KIND] == AWAKE:
@@ -155,74 +166,97 @@ def find_islands(
 
 @kernel
 def bound_islands(
-    slots: F8, flags: I8, touch: F8, ends: I8, touches: int, h: float
+    slots: F8, flags: I8, touch: F8, ends: I8, touches: int, h: float, pinched: bool
 ) -> None:
-    """Bound the impulses of moving movers at pinched islands.
+    """Bound speeds of pushed islands, and impulses of moving movers at pinched ones.
 
-    Call it after forces were applied, and before impulses are found.
+    Call it after `find_islands`, before forces and impulses are applied.
 
-    Writes for each island: its mass; the impulse of all forces in this substep; the
-    speed of the fastest mover at a contact with the island; the highest speed of its
-    bodies afterwards. The latter is `IMPACT_RATIO` times the speed of that mover, or
-    the highest speed of its bodies before the contacts.
+    Writes for each island: whether a mover that moves, or was stopped in this step,
+    touches it; the square of the highest speed of its bodies afterwards. This speed is
+    `IMPACT_RATIO` times the speed of the fastest mover at a contact with the island, or
+    the highest speed of its bodies after forces and before the contacts. A stopped
+    mover gives nothing.
     """
     for t in range(touches):
         for side in range(2):
-            s = ends[t, side]
-            slots[s, HEFT] = slots[s, SHOVE] = slots[s, TOP] = slots[s, DRIVEN] = 0.0
-            flags[s, COUNTED] = 0
-
-    for t in range(touches):
-        for side in range(2):
             s, other = ends[t, side], ends[t, 1 - side]
-            if flags[s, KIND] == AWAKE and flags[s, COUNTED] == 0:
-                i, flags[s, COUNTED] = flags[s, ISLAND], 1
-                force = math.sqrt(
-                    slots[s, FX] * slots[s, FX] + slots[s, FY] * slots[s, FY]
+            if flags[s, KIND] != AWAKE:
+                continue
+            i = flags[s, ISLAND]
+            if flags[s, COUNTED] == 0:
+                flags[s, COUNTED] = 1
+                slots[i, TOP] = max(
+                    slots[i, TOP],
+                    energy_speed2(
+                        slots,
+                        s,
+                        slots[s, VX] + slots[s, FX] * slots[s, IM] * h,
+                        slots[s, VY] + slots[s, FY] * slots[s, IM] * h,
+                        slots[s, W] + slots[s, FT] * slots[s, II] * h,
+                    ),
                 )
-                slots[i, HEFT] += slots[s, KG]
-                slots[i, SHOVE] += (
-                    slots[s, LF] + force + abs(slots[s, FT]) / slots[s, R]
-                ) * h
-                slots[i, TOP] = max(slots[i, TOP], energy_speed(slots, s))
+                if pinched:
+                    force = length(slots[s, FX], slots[s, FY])
+                    torque = abs(slots[s, FT])
+                    slots[i, HEFT] += slots[s, KG]
+                    slots[i, SHOVE] += (slots[s, LF] + force + torque / slots[s, R]) * h
 
-            if flags[other, KIND] == AWAKE and is_pusher(slots, flags, s):
-                i = flags[other, ISLAND]
-                vx, vy = contact_velocity(slots, s, touch, t, side)
-                speed = math.sqrt(vx * vx + vy * vy)
-                slots[i, DRIVEN] = max(slots[i, DRIVEN], speed)
-                slots[i, TOP] = max(slots[i, TOP], IMPACT_RATIO * speed)
+            if is_pusher(slots, flags, other):
+                vx, vy = contact_velocity(slots, other, touch, t, 1 - side)
+                flags[i, PUSHED] = 1
+                slots[i, TOP] = max(
+                    slots[i, TOP], IMPACT_RATIO * IMPACT_RATIO * (vx * vx + vy * vy)
+                )
+            elif is_stopped(flags, other):
+                flags[i, PUSHED] = 1
 
+    if not pinched:
+        return
     for t in range(touches):
         for side in range(2):
             s, i = ends[t, side], flags[ends[t, 1 - side], ISLAND]
             if flags[i, KIND] == AWAKE and is_pusher(slots, flags, s):
                 touch[t, MOST] = MAX_LEVERAGE * (
-                    slots[i, HEFT] * slots[i, TOP] + slots[i, SHOVE]
+                    slots[i, HEFT] * math.sqrt(slots[i, TOP]) + slots[i, SHOVE]
                 )
 
 
 @kernel
-def limit_speeds(slots: F8, flags: I8, ends: I8, touches: int, h: float) -> None:
-    """Remove energy of pushed bodies that movers cannot have provided.
+def limit_islands(
+    slots: F8, flags: I8, touch: F8, ends: I8, touches: int, h: float
+) -> None:
+    """Remove energy of pushed islands that movers cannot have provided.
 
-    Rounds of impulses leave such energy in a jam.
+    Rounds of impulses leave such energy in a jam, and a body that bounces between two
+    movers gains it. Marks islands with such energy, or with an impulse above the
+    necessary one (`MAX_LEVERAGE`). Their impulses fulfil no conditions: the next
+    substep must not start with them, because they would grow without bound.
     """
     for t in range(touches):
         for side in range(2):
             s = ends[t, side]
-            if flags[s, KIND] == AWAKE and slots[flags[s, ISLAND], DRIVEN] > 0.0:
-                most, speed = slots[flags[s, ISLAND], TOP], energy_speed(slots, s)
+            i = flags[s, ISLAND]
+            if flags[s, KIND] != AWAKE or flags[i, PUSHED] == 0:
+                continue
+            # More than the necessary impulse
+            if touch[t, JN] * MAX_LEVERAGE >= touch[t, MOST]:
+                flags[i, PUSHED] = 2
+            speed2 = energy_speed2(slots, s, slots[s, VX], slots[s, VY], slots[s, W])
+            if speed2 <= slots[i, TOP]:
+                continue
+            most, speed = math.sqrt(slots[i, TOP]), math.sqrt(speed2)
+            # The wheels also accelerate it.
+            if flags[s, CONTROL] == MOTORS:
+                reach = slots[s, LT] / math.sqrt(slots[s, KGM2] * slots[s, IM])
+                most += (slots[s, LF] + reach) * slots[s, IM] * h
                 if speed <= most:
                     continue
-                # The wheels also accelerate it.
-                if flags[s, CONTROL] == MOTORS:
-                    reach = slots[s, LT] / math.sqrt(slots[s, KGM2] * slots[s, IM])
-                    most += (slots[s, LF] + reach) * slots[s, IM] * h
 
-                part = min(1.0, most / speed)
-                slots[s, VX], slots[s, VY], slots[s, W] = (
-                    slots[s, VX] * part,
-                    slots[s, VY] * part,
-                    slots[s, W] * part,
-                )
+            part = most / speed
+            slots[s, VX], slots[s, VY], slots[s, W] = (
+                slots[s, VX] * part,
+                slots[s, VY] * part,
+                slots[s, W] * part,
+            )
+            flags[i, PUSHED] = 2

@@ -8,8 +8,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
 from botyard.engine.kernels.collide import (
     SECTORS,
+)
+from botyard.engine.kernels.drives import (
+    place_mover,
+)
+from botyard.engine.kernels.impulses import (
+    SLOP,
+)
+from botyard.engine.kernels.islands import (
+    contact_velocity,
+    is_pusher,
 )
 from botyard.engine.kernels.jit import (
     kernel,
@@ -46,17 +57,6 @@ from botyard.engine.masslayout import (
 )
 from botyard.numerics.elementary import (
     atan2,
-)
-
-from botyard.engine.kernels.drives import (
-    place_mover,
-)
-from botyard.engine.kernels.impulses import (
-    SLOP,
-)
-from botyard.engine.kernels.islands import (
-    contact_velocity,
-    is_pusher,
 )
 
 JAM_DEPTH = 0.003

@@ -11,50 +11,6 @@ from __future__ import annotations
 
 import math
 
-from botyard.engine.kernels.jit import (
-    entry_kernel,
-    kernel,
-    merged_kernel,
-)
-from botyard.engine.kernels.neighbours import (
-    find_pairs,
-    find_walls,
-    lists_are_valid,
-    wake_touched,
-)
-from botyard.engine.layout import (
-    F8,
-    U8,
-)
-from botyard.engine.masslayout import (
-    ASLEEP,
-    AWAKE,
-    JN,
-    JT,
-    LIMIT,
-    LIST_TH,
-    LIST_X,
-    LIST_Y,
-    MASS,
-    MORE_PAIRS,
-    MORE_TOUCHES,
-    MORE_WALLS,
-    OK,
-    SPEED,
-    TH,
-    Impulses,
-    MassShapes,
-    MassState,
-    Moving,
-    Walls,
-    Workspace,
-    X,
-    Y,
-)
-from botyard.model.dynamics import (
-    SUBSTEP,
-)
-
 from botyard.engine.kernels.contacts import (
     Before,
     find_body_contacts,
@@ -77,10 +33,21 @@ from botyard.engine.kernels.jams import (
     jam_movers,
     note_contacts,
 )
+from botyard.engine.kernels.jit import (
+    entry_kernel,
+    kernel,
+    merged_kernel,
+)
 from botyard.engine.kernels.massresults import (
     end_rows,
     end_step,
     keep_resting,
+)
+from botyard.engine.kernels.neighbours import (
+    find_pairs,
+    find_walls,
+    lists_are_valid,
+    wake_touched,
 )
 from botyard.engine.kernels.participants import (
     choose_movers,
@@ -89,6 +56,39 @@ from botyard.engine.kernels.participants import (
 )
 from botyard.engine.kernels.slots import (
     fill_slots,
+)
+from botyard.engine.layout import (
+    U8,
+)
+from botyard.engine.masslayout import (
+    ASLEEP,
+    AWAKE,
+    ISLAND,
+    JN,
+    JT,
+    LIMIT,
+    LIST_TH,
+    LIST_X,
+    LIST_Y,
+    MASS,
+    MORE_PAIRS,
+    MORE_TOUCHES,
+    MORE_WALLS,
+    OK,
+    PUSHED,
+    SPEED,
+    TH,
+    Impulses,
+    MassShapes,
+    MassState,
+    Moving,
+    Walls,
+    Workspace,
+    X,
+    Y,
+)
+from botyard.model.dynamics import (
+    SUBSTEP,
 )
 
 MAX_SUBSTEPS = 1000
@@ -143,12 +143,21 @@ def recall_impulses(table: Impulses, work: Workspace) -> None:
 
 
 @merged_kernel
-def keep_impulses(key: U8, impulse: F8, work: Workspace, touches: int) -> None:
-    """Copy keys and impulses of all contacts for the next substep or step."""
+def keep_impulses(work: Workspace, touches: int, pushed: bool) -> None:
+    """Copy the contacts of a substep for warm starting of the next one.
+
+    Impulses of an island at its bounds start from 0: see `limit_islands`.
+    """
     for t in range(touches):
         for k in range(3):
-            key[t, k] = work.key[t, k]
-        impulse[t, 0], impulse[t, 1] = work.touch[t, JN], work.touch[t, JT]
+            work.old_key[t, k] = work.key[t, k]
+        work.old[t, 0], work.old[t, 1] = work.touch[t, JN], work.touch[t, JT]
+
+    if pushed:
+        for t in range(touches):
+            for side in range(2):
+                if work.flags[work.flags[work.ends[t, side], ISLAND], PUSHED] == 2:
+                    work.old[t, 0] = work.old[t, 1] = 0.0
 
 
 @kernel
@@ -221,13 +230,19 @@ def run_substeps(
         # mover that is stopped.
         if pushed:
             jam_movers(slots, flags, count, touch, ends, touches, k, substeps)
-        prepare_impulses(slots, flags, count, touch, ends, touches, h, scale, pinched)
-        solve_impulses(slots, flags, count, touch, ends, touches, h, pinched)
+        prepare_impulses(
+            slots, flags, count, touch, ends, touches, h, scale, pushed, pinched
+        )
+        solve_impulses(slots, flags, count, touch, ends, touches, h, pushed)
         last_h, last_touches = h, touches
-        keep_impulses(work.old_key, work.old, work, touches)
+        keep_impulses(work, touches, pushed)
 
     table.size[0], table.span[0] = touches, h
-    keep_impulses(table.key, table.impulse, work, touches)
+    for t in range(touches):
+        for k in range(3):
+            table.key[t, k] = work.old_key[t, k]
+        table.impulse[t, 0], table.impulse[t, 1] = work.old[t, 0], work.old[t, 1]
+
     return OK
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
 from botyard.engine.kernels.jit import (
     kernel,
     merged_kernel,

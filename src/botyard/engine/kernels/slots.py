@@ -8,12 +8,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
 from botyard.engine.kernels.jit import (
     kernel,
     merged_kernel,
 )
 from botyard.engine.kernels.motion import (
     wrap,
+)
+from botyard.engine.kernels.participants import (
+    stands_elsewhere,
+    start_pose,
 )
 from botyard.engine.kernels.polygons import (
     length,
@@ -105,11 +110,6 @@ from botyard.model.dynamics import (
 )
 from botyard.numerics.elementary import (
     cosine_sine,
-)
-
-from botyard.engine.kernels.participants import (
-    stands_elsewhere,
-    start_pose,
 )
 
 
