@@ -659,9 +659,7 @@ def test_free_space_is_kept_for_few_clearances() -> None:
         worlds.sample_free(clearance=0.1 + 0.001 * k)
         sim.random_free_poses(1, 0.1 + 0.001 * k)
 
-    assert (
-        len(worlds._batch.drawings) == len(sim._probe._spaces.values()) == 8
-    )
+    assert len(worlds._batch.drawings) == len(sim._probe._spaces.values()) == 8
 
 
 def test_worlds_that_are_closed_say_so() -> None:

@@ -246,12 +246,12 @@ def test_lockstep_that_is_stopped_lets_go_of_time() -> None:
         hub, control = parts.hub, parts.control
         control.do(USER, Throttle(on=True, clock=True, skips=1))
         assert hub.is_paused and parts.lockstep.is_held
-        await parts.robot_servers.switch("lockstep", False)
+        await parts.robot_servers.interfaces.switch("lockstep", False)
         assert not hub.is_paused and not parts.lockstep.is_held
         with pytest.raises(WorldError):
             control.do(USER, Throttle(on=True, clock=False, skips=1))
         assert not hub.is_paused
-        await parts.robot_servers.switch("lockstep", True)
+        await parts.robot_servers.interfaces.switch("lockstep", True)
         control.do(USER, Throttle(on=True, clock=False, skips=1))
         assert hub.is_paused
         control.do(USER, StepNow(steps=1))

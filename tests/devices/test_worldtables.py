@@ -21,7 +21,7 @@ from botyard.engine.tables import Column, Row
 from botyard.errors import StateError
 from botyard.model.objects import Described
 from botyard.model.robot import RobotSpec
-from botyard.sim import core, restoring, simulation
+from botyard.sim import core, simulation, statechecks
 from botyard.sim.simulation import Robot, Simulation
 from botyard.sim.statehead import Roster, head_of
 
@@ -60,7 +60,7 @@ pytestmark = pytest.mark.unwatched
 def _tyres(monkeypatch: pytest.MonkeyPatch) -> None:
     """Robots have tyres."""
     tables = (*worldtables.WORLD_TABLES, Tyres)
-    for module in (worldtables, simulation, restoring):
+    for module in (worldtables, simulation, statechecks):
         monkeypatch.setattr(module, "WORLD_TABLES", tables)
     put_in = core.Core.insert_robots
 

@@ -224,9 +224,9 @@ def test_every_interface_that_a_simulator_offers_is_in_the_registry(
             await open_interfaces(stack, parts, o, {})
             one = parts.robot_servers.interfaces["textproto"]
             assert one.on and one.address() is not None
-            await parts.robot_servers.switch("textproto", False)
+            await parts.robot_servers.interfaces.switch("textproto", False)
             assert one.address() is None
-            await parts.robot_servers.switch("textproto", True)
+            await parts.robot_servers.interfaces.switch("textproto", True)
             assert one.address() is not None
 
         assert one.address() is None, "the stack has ended it"

@@ -207,7 +207,7 @@ def test_an_interface_is_switched_by_one_at_a_time() -> None:
         await asyncio.gather(*map(asyncio.wrap_future, switched))
         assert said == ["starts", "started", "stopped"]
         with pytest.raises(WorldError, match=r'there is no interface "a\\nb"'):
-            await parts.robot_servers.switch("a\nb", True)
+            await parts.robot_servers.interfaces.switch("a\nb", True)
 
     run(act)
 
@@ -226,7 +226,7 @@ def test_ports_of_robots_are_opened_all_or_none(
 
         monkeypatch.setattr(robot_servers.servers["bob"], "listen", taken)
         with pytest.raises(PortError):
-            await robot_servers.switch("pioneer", True)
+            await robot_servers.interfaces.switch("pioneer", True)
         assert (
             not robot_servers.interfaces["pioneer"].on and not robot_servers.is_serving
         )

@@ -104,7 +104,7 @@ def _register(
 
     async def end() -> None:
         with contextlib.suppress(WorldError):
-            await robot_servers.switch(name, False)
+            await robot_servers.interfaces.switch(name, False)
 
     robot_servers.interfaces[name] = switch
     stack.push_async_callback(end)
@@ -113,7 +113,7 @@ def _register(
 async def _start(robot_servers: RobotServers, name: str, o: RunOptions) -> None:
     """Start an interface; tolerate a port in use if the interface allows it."""
     try:
-        await robot_servers.switch(name, True)
+        await robot_servers.interfaces.switch(name, True)
     except PortError as error:
         hint = WISHES.get(name, NO_WISH).tolerated(o)
         if hint is None:

@@ -26,8 +26,8 @@ from botyard.engine.state import (
 )
 from botyard.errors import StateError
 from botyard.formats.budget import Budget
-from botyard.sim.restoring import check_columns
 from botyard.sim.simulation import Simulation
+from botyard.sim.statechecks import check_columns
 from botyard.sim.statehead import Head, Roster, digested_head
 
 _PLAIN: Final = (

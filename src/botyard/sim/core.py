@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from botyard.engine.layout import F8, Grid
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.tables import Row, Table
-from botyard.errors import NotNowError, UnknownNameError
+from botyard.errors import NotNowError
 from botyard.formats.base import Warn
 from botyard.geometry import Pose, relative
 from botyard.model.beams import Bundle
@@ -36,6 +36,7 @@ from botyard.model.scene import Scene
 from botyard.model.world import Program
 from botyard.names import MAX_NAME
 from botyard.sim.descriptions import Descriptions
+from botyard.sim.handles import Removed, Robots
 from botyard.sim.journal import (
     Change,
     Describe,
@@ -100,7 +101,7 @@ class Member(ReadOnly):
 
     @property
     def _is_removed(self) -> bool:
-        return isinstance(self._core, _Removed)
+        return isinstance(self._core, Removed)
 
     def _remove(self) -> None:
         """Mark this handle as removed.
@@ -109,33 +110,7 @@ class Member(ReadOnly):
         name.
         """
         # Sensors and commands of the robot share this reference.
-        vars(self)["_core"] = _Removed(self.name)
-
-
-class _Removed:
-    """Stand-in for the simulation of a removed robot.
-
-    Every access raises `UnknownNameError`.
-    """
-
-    def __init__(self, robot: str) -> None:
-        self._robot = robot
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise UnknownNameError(
-            f'robot "{self._robot}" was removed from its simulation; '
-            "add_robot makes another one"
-        )
-
-
-M = TypeVar("M", bound=Member)
-
-
-class Robots(dict[str, M]):
-    """Robots by name; missing keys raise UnknownNameError (a KeyError) with a hint."""
-
-    def __missing__(self, name: str) -> NoReturn:
-        raise arguments.unknown(name, self, "robot")
+        vars(self)["_core"] = Removed(self.name)
 
 
 class Core:
@@ -603,4 +578,4 @@ class Core:
             self.warn(doubt)
 
 
-__all__ = ["Core", "Member", "Robots"]
+__all__ = ["Core", "Member"]

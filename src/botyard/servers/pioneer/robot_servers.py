@@ -1,7 +1,4 @@
-"""Robots of a running simulator, with their TCP ports and controllers.
-
-`RobotServers` also starts and stops the interfaces (protocol servers) of the simulator.
-"""
+"""Robots of a running simulator, with their TCP ports and controllers."""
 
 from __future__ import annotations
 
@@ -22,13 +19,13 @@ from botyard.controllers.crew import employ
 from botyard.errors import BotyardError, PortError, WorldError, did_you_mean
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
-from botyard.interfaces.interface import Switch
 from botyard.interfaces.pioneer.requests import PioneerRequests
 from botyard.model.robot import RobotSpec
 from botyard.model.world import PlacedRobot, Program, World
 from botyard.names import shown
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.servers.hub import Hub
+from botyard.servers.interface_switches import InterfaceSwitches
 from botyard.servers.pioneer.factory import FactoryServer, Workshop, check_factory_model
 from botyard.servers.pioneer.tcp import PioneerServer, RobotPortServer
 from botyard.sim.simulation import Robot
@@ -97,7 +94,7 @@ class RobotServers:
         self.port = port
         self.servers: dict[str, PioneerServer] = {}
         self.factories: list[FactoryServer] = []
-        self.interfaces: dict[str, Switch] = {}
+        self.interfaces = InterfaceSwitches(hub.background)
         """Interfaces that can be started and stopped, by name."""
         self._closed: dict[str, int] = {}
         """Former ports of removed robots, by name; the latest one last."""
@@ -109,12 +106,10 @@ class RobotServers:
         self._equip = equip
         self._program = program
         self._workshop = Workshop(hub)
-        self._switching = asyncio.Lock()
         self.control.grounds = self
         hub.follow(self._follow, Subject.BODIES, Subject.SERVED)
 
-    # -- robots
-    # -- robots
+    # -- Robots
 
     def find_model(self, name: str) -> RobotSpec:
         """Return a model by name, with its equipment.
@@ -461,7 +456,7 @@ class RobotServers:
         server = self.servers.get(robot)
         return server.address[1] if server is not None else 0
 
-    # -- ports
+    # -- Ports
 
     @property
     def all_servers(self) -> Sequence[RobotPortServer]:
@@ -590,41 +585,5 @@ class RobotServers:
             server.close()
 
     def switch_interface(self, interface: str, on: bool) -> Future[None]:
-        """Start or stop an interface in the background; see `switch`."""
-        return self.hub.background.future(
-            self._switch(interface, on), f"interface {shown(interface)}"
-        )
-
-    async def _switch(self, name: str, on: bool) -> None:
-        if await self.switch(name, on):
-            log.info("interface %s %s", name, "started" if on else "stopped")
-
-    async def switch(self, name: str, on: bool) -> bool:
-        """Start or stop an interface. Return False if it already was in that state.
-
-        Raises
-        ------
-        WorldError
-            No interface has this name.
-        BotyardError
-            The interface cannot be started.
-        """
-        interface = self.interfaces.get(name)
-        if interface is None:
-            raise WorldError(
-                f'there is no interface "{shown(name)}"; there are: {", ".join(self.interfaces)}'
-            )
-
-        # Opening and closing take several turns of the event loop; the lock keeps a
-        # second caller from closing an interface that is half open.
-        async with self._switching:
-            if interface.on == on:
-                return False
-            interface.on = on
-            try:
-                await (interface.start() if on else interface.stop())
-            except BaseException:
-                interface.on = False
-                raise
-
-            return True
+        """Start or stop an interface in the background."""
+        return self.interfaces.switch_later(interface, on)
