@@ -160,7 +160,9 @@ class OrderError(PeerError):
 
 
 def _field(table: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
+    # Each level may have any type in JSON, so none is trusted.
     value = table.get(key) if isinstance(table, dict) else None
+    # bool is a subclass of int in Python, but true is no number in JSON.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise OrderError(
             "validationError",
@@ -245,6 +247,7 @@ def _node_of(row: Any, where: str) -> Node:
         _field(row, "released", bool, where),
         float(x),
         float(y),
+        # States must give headings within ±π, whatever the order contains.
         None if theta is None else math.remainder(theta, 2.0 * math.pi),
         _field(place, "mapId", str, at)
         if place.get("mapId") is not None
@@ -299,6 +302,8 @@ def parse_order(data: bytes) -> Order:
             f"order.nodes: expected 1 … {MAX_NODES}, found {len(rows)}",
         )
 
+    # The specification lists nodes and edges separately. Their sequence numbers
+    # alternate, which is checked below.
     if len(edges) != len(rows) - 1:
         raise OrderError(
             "validationError",
@@ -371,6 +376,7 @@ def merge(old: Order, new: Order) -> Order:
             f"expected an update after {old.update}, found {new.update}",
         )
 
+    # An update replaces the horizon only: the released part may already be driven.
     base = old.nodes[: old.released]
     last, first = base[-1], new.nodes[0]
     if (first.id, first.sequence) != (last.id, last.sequence):
@@ -416,6 +422,7 @@ class Vehicle5050:
     def header(self, number: int) -> dict[str, Any]:
         """Return the header of every message."""
         stamp = (
+            # VDA 5050 requires UTC in the form with "Z".
             datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         )
         return {
@@ -450,6 +457,7 @@ def _node(n: Node, theta: float | None) -> dict[str, Any]:
 
 
 def _action(a: Action) -> dict[str, Any]:
+    # NONE lets the AGV drive on, because no action is executed.
     return {"actionId": a.id, "actionType": a.type, "blockingType": "NONE"}
 
 
@@ -474,6 +482,7 @@ class OrderTexts:
     def __init__(self, order: Order) -> None:
         pairs = tuple(itertools.pairwise(order.nodes))
         first = order.nodes[0]
+        # The first node has no edge that leads to it, and thus no direction.
         thetas = [first.theta or 0.0] + [
             atan2(b.y - a.y, b.x - a.x) if b.theta is None else b.theta
             for a, b in pairs
@@ -510,6 +519,7 @@ class OrderTexts:
 
         Actions of the first `passed` nodes keep their result.
         """
+        # n nodes have n − 1 edges between them.
         del self.nodes[count:], self.edges[count - 1 :]
         self._executed, self._ahead = passed, _CANCELED
 
@@ -563,7 +573,10 @@ def state_text(
         "orderUpdateId": order.update if order is not None else 0,
         "lastNodeId": last.id if last is not None else "",
         "lastNodeSequenceId": last.sequence if last is not None else 0,
+        # Rounding leaves tiny speeds after braking.
         "driving": speed > 1e-6,
+        # True on the last released node if a horizon is left: without an update the AGV
+        # stops here.
         "newBaseRequest": order is not None and passed == order.released < len(nodes),
         "agvPosition": {
             "x": pose[0],
@@ -574,6 +587,7 @@ def state_text(
         },
         "velocity": {"vx": speed, "vy": 0.0, "omega": 0.0},
         "loads": [],
+        # Required by the schema; these AGVs have no battery model.
         "batteryState": {"batteryCharge": 100.0, "charging": False},
         "operatingMode": "AUTOMATIC",
         "errors": [

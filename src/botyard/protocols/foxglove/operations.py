@@ -137,6 +137,8 @@ class UnsubscribeGraph(Operation, tag="unsubscribeConnectionGraph"):
     """End the subscription to the graph."""
 
 
+# Declared although it is not offered, so that a client which asks gets an error and not
+# a parse failure.
 class FetchAsset(Operation, tag="fetchAsset"):
     """Request a file; the server announces no such capability."""
 
@@ -237,6 +239,7 @@ def read_binary(data: bytes) -> ClientMessage | ServiceCall:
         The data is not a valid message.
     """
     kind = data[0] if data else 0
+    # Each layout is checked for its length before it is unpacked.
     if kind == MESSAGE_DATA and len(data) >= _CHANNEL.size:
         return ClientMessage(_CHANNEL.unpack_from(data)[1], data[_CHANNEL.size :])
     if kind == SERVICE_CALL and len(data) >= _CALL.size:
@@ -247,6 +250,8 @@ def read_binary(data: bytes) -> ClientMessage | ServiceCall:
             return ServiceCall(
                 service,
                 call,
+                # An invalid name of an encoding is refused later, with an answer to the
+                # call.
                 data[_CALL.size : end].decode("utf-8", "replace"),
                 data[end:],
             )

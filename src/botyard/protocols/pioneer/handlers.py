@@ -72,6 +72,7 @@ def _moved(session: Conversation) -> RobotPort:
 
     It logs once that such commands are ignored while the motors are off.
     """
+    # Once per session, because a client may send such a command in each of its cycles.
     if not session.motors_on and not session.warned_motors:
         session.warned_motors = True
         session.log(
@@ -110,7 +111,10 @@ def _vel2(session: Conversation, packet: Packet) -> None:
     p = session.port.spec.pioneer
     right, left = _signed_byte(low) * p.vel2_div, _signed_byte(high) * p.vel2_div
     _moved(session).drive(
-        v=units.from_mm((left + right) / 2.0), w=(right - left) / 2.0 * p.diff_conv
+        # diff_conv is the conversion from a wheel-speed difference to a turn rate,
+        # which clients know from the robot's parameter file.
+        v=units.from_mm((left + right) / 2.0),
+        w=(right - left) / 2.0 * p.diff_conv,
     )
 
 
@@ -135,6 +139,7 @@ def _estop(session: Conversation, packet: Packet) -> None:
 
 
 def _setv(session: Conversation, packet: Packet) -> None:
+    # The limit has no direction, and clients send it with either sign.
     session.port.set_limits(v=abs(_m(packet)))
 
 
@@ -217,12 +222,15 @@ def _message(session: Conversation, packet: Packet) -> None:
     """Log a text of the client: type, length, three code bytes, text."""
     r = packet.reader()
     r.u8()
+    # Latin-1 decodes any byte, so a text of a peer cannot raise.
     text = r.take(r.u8())[3:].rstrip(b"\0").decode("latin-1")
     session.log(Level.INFO, f'the client says: "{shown(text, MAX_TEXT)}"')
 
 
 def table(laser_compat: bool = True, srisim_compat: bool = False) -> dict[int, Handler]:
     """Return the dispatch table for the user's compatibility options (§4.3, §4.4)."""
+    # Later tables replace earlier entries, so the order decides what a number with two
+    # meanings does.
     handlers = BASE | accessoryhandlers.TABLE | simhandlers.TABLE
     handlers |= (
         accessoryhandlers.OLD_LASER if laser_compat else accessoryhandlers.REAL_ROBOT

@@ -38,6 +38,7 @@ def checksum(payload: bytes | bytearray | memoryview) -> int:
     It is the 16-bit sum of big-endian pairs; a remaining byte is XORed into the low
     byte.
     """
+    # Sums of slices run in C, unlike a loop over pairs.
     n = len(payload) & ~1
     total = (sum(payload[0:n:2]) << 8) + sum(payload[1:n:2])
     total &= 0xFFFF
@@ -53,6 +54,7 @@ def frame(packet_id: int, data: bytes = b"") -> bytes:
         There are more than `MAX_DATA` data bytes. This is an internal error, because
         clients would refuse the packet.
     """
+    # Checked in one place: builders of packets limit their own lists before.
     if len(data) > MAX_DATA:
         raise ValueError(
             f"packet 0x{packet_id:02x}: at most {MAX_DATA} data bytes, found {len(data)}"

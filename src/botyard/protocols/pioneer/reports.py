@@ -18,6 +18,8 @@ from botyard.protocols.pioneer.packet import Packet, frame
 READINGS_PER_PACKET: Final = 32
 """Laser readings in one packet, and limit of sonar readings in one SIP (§5, §7)."""
 
+# All numbers of the protocol are little-endian without padding; only the checksum is
+# big-endian.
 _SIP_HEAD = struct.Struct("<hhhhhBHhHBB")
 _SIP_TAIL = struct.Struct("<BBBBBHBhHhbb")
 _SONAR = struct.Struct("<BH")
@@ -86,6 +88,7 @@ class Sip:
     timer_low: int = 0
     gripper: int = 0
     analog: int = 0
+    # 1 means "not triggered" for the sensors that clients expect on these lines (§5).
     digin: int = 0xFF
     digout: int = 0xFF
     battery10: int = 0
@@ -328,11 +331,14 @@ class Config:
         return cls(**{name: take[code]() for name, code in _CONFIG_LAYOUT})
 
 
+# The layout gives the order on the wire, and the class its order for readers: both must
+# agree.
 assert [f.name for f in fields(Config)] == [name for name, _ in _CONFIG_LAYOUT]
 
 
 def c_string(text: str, limit: int = 60) -> bytes:
     """Return `text` as at most `limit` Latin-1 characters and a NUL."""
+    # A NUL inside would end the text early and shift all later fields.
     return text.replace("\0", "").encode("latin-1", "replace")[:limit] + b"\0"
 
 
@@ -395,6 +401,8 @@ class LaserPart:
             x, y, th = r.i16(), r.i16(), r.i16()
         total, first, count = r.u16(), r.u16(), r.u8()
         ranges, strengths = [], []
+        # Type 0x61 has the range, the reflectance and two reserved bytes for each
+        # reading.
         size = 2 if packet.id == P.LASER1 else 5
         for _ in range(min(count, r.remaining // size)):
             ranges.append(r.u16())

@@ -37,6 +37,7 @@ def _set_pose(session: Conversation, packet: Packet) -> None:
     pose = Pose(units.from_mm(r.i32()), units.from_mm(r.i32()), units.from_deg(r.i32()))
     try:
         session.port.set_pose(pose)
+    # The protocol has no answer to commands, so the log is the only place for an error.
     except CommandError as error:
         session.log(Level.WARNING, f"{command_name(packet.id)}: {error}")
 
@@ -64,6 +65,7 @@ def _message(session: Conversation, packet: Packet) -> None:
 
 
 def _exit(session: Conversation, packet: Packet) -> None:
+    # An exit status has 8 bits.
     session.emit(ExitRequested(packet.integer() & 0xFF))
 
 
@@ -85,6 +87,7 @@ def _counted_text(r: Reader) -> str:
 
     The length may or may not count a NUL (decisions, "SIM_CTRL names").
     """
+    # The reader returns at most the bytes that are left, whatever the length says.
     return r.take(r.u16()).partition(b"\0")[0].decode("latin-1")
 
 
@@ -155,6 +158,7 @@ def _analog_input(session: Conversation, r: Reader) -> None:
 
 def _joystick(session: Conversation, r: Reader) -> None:
     """Move the joystick: x, y as i8 and throttle as u8, in per cent; buttons as bits."""
+    # Evaluated from left to right, which is the order of the bytes.
     x, y, throttle, buttons = r.i8() / 100.0, r.i8() / 100.0, r.u8() / 100.0, r.u8()
     session.port.move_joystick(x, y, throttle, bool(buttons & 1), bool(buttons & 2))
 
@@ -201,6 +205,8 @@ def _ctrl(session: Conversation, packet: Packet) -> None:
     r = packet.reader()
     r.u8()
     operation = r.i16()
+    # Unknown operations are ignored, because a client of another version may send
+    # others.
     act = OPERATIONS.get(operation)
     if act is None:
         session.log(
@@ -225,6 +231,7 @@ TABLE: Final[dict[int, Handler]] = {
 
 
 def _deprecated(session: Conversation, packet: Packet, better: C) -> None:
+    # Once per number, because a client may send the command in a loop.
     session.once(
         packet.id,
         Level.WARNING,

@@ -35,6 +35,7 @@ class SimStat:
         Odometry errors: mm and degrees × 10⁷.
     """
 
+    # The original always sets bit 2.
     flags: int = 4
     sim_ms: int = 100
     real_ms: int = 100
@@ -55,6 +56,7 @@ class SimStat:
         """Return the packet: 56 data bytes."""
         return frame(
             P.SIMSTAT,
+            # Two reserved bytes come first.
             _SIMSTAT.pack(0, 0, *(getattr(self, f.name) for f in fields(self))),
         )
 
@@ -123,6 +125,8 @@ class SimInfo:
         r = packet.reader()
         info = cls(application=r.text(), version=r.text(), flags=r.u32())
         n = r.u32()
+        # The count comes from the packet: without the second condition, it could
+        # request four billion devices.
         while len(info.devices) < n and r.remaining:
             info.devices.append(SimDevice(r.text(), r.text(), r.u8(), r.u32()))
         return info

@@ -52,6 +52,8 @@ class Streams:
         if not self._modes:
             return b""
         out = []
+        # In the order of the table, which clients of real robots see, not in the order
+        # of requests.
         for kind, builder in BUILDERS.items():
             mode = self._modes.get(kind, 0)
             if mode:

@@ -25,6 +25,8 @@ def graph_name(name: str) -> str:
     """
     # Different names may become equal; the graph then numbers them.
     clean = _NOT_A_NAME.sub("_", name)
+    # "r" for robot: a name in ROS must not start with a digit or an underscore that
+    # hides it.
     return clean if clean[:1].isalpha() else f"r_{clean}"
 
 
@@ -268,6 +270,7 @@ def names_of(robot: str, profile: str | Profile, alone: bool) -> Names:
         graph_name(robot),
     )
     node, prefix, frame = (
+        # Many packages assume /odom and /scan, and work unchanged with a single robot.
         (p.node_alone, p.prefix_alone, p.frame_alone)
         if alone
         else (p.node, p.prefix, p.frame)

@@ -76,6 +76,7 @@ class Reconfigure:
                 "dynamic_reconfigure/ConfigDescription",
                 self._description,
                 "limits that can be set",
+                # The description never changes, so it is sent only once.
                 version=lambda: 0,
                 only="ros1",
             ),
@@ -84,6 +85,8 @@ class Reconfigure:
                 "dynamic_reconfigure/Config",
                 lambda _: self.config(self.values()),
                 "limits in force",
+                # Limits also change through Pioneer clients, so the values themselves
+                # are the version.
                 version=lambda: tuple(self.values().items()),
                 only="ros1",
             ),
@@ -118,6 +121,7 @@ class Reconfigure:
             ints=[],
             strs=[],
             doubles=[double(name, value) for name, value in values.items()],
+            # The original server puts all parameters into one group of this name.
             groups=[group(name="Default", state=True, id=0, parent=0)],
         )
 

@@ -44,6 +44,7 @@ def _head(major: int, n: int) -> bytes:
     major <<= 5
     if n < 24:
         return bytes((major | n,))
+    # The shortest form, as RFC 8949 prefers it (§4.1).
     for code, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
         if n < 1 << (8 * size):
             return bytes((major | code,)) + n.to_bytes(size, "big")
@@ -79,6 +80,7 @@ def _array(values: NDArray[Any]) -> bytes:
 
     Booleans have no typed array and become a list.
     """
+    # Little-endian, which nearly all clients read without swapping bytes.
     kind = values.dtype.newbyteorder("<").str
     data: bytes = values.astype(kind, copy=False).tobytes()
     if kind == "|u1":
@@ -90,6 +92,8 @@ def _array(values: NDArray[Any]) -> bytes:
 
 
 def _put(value: Any, add: Callable[[bytes], object]) -> None:
+    # Exact types in the order of their frequency: isinstance would also take a bool for
+    # an int.
     kind = type(value)
     if kind is float:
         add(_FLOAT64 + _DOUBLE(value))

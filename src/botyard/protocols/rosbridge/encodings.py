@@ -43,10 +43,14 @@ def png_of(data: bytes) -> bytes:
     height = max(1, -(-len(data) // (3 * width)))
     data = data.ljust(3 * width * height, b"\n")
     rows = b"".join(
-        b"\0" + data[3 * width * k : 3 * width * (k + 1)] for k in range(height)
+        # Each row starts with its filter type, 0: none.
+        b"\0" + data[3 * width * k : 3 * width * (k + 1)]
+        for k in range(height)
     )
     header = struct.pack(
         # 8 bits a sample, RGB.
+        # Colour type 2 is RGB; the last three zeros are the only compression and filter
+        # methods, and no interlacing.
         ">IIBBBBB",
         width,
         height,
@@ -116,6 +120,7 @@ class Outgoing:
 
         The names ``/odom`` and ``odom`` may mean the same topic.
         """
+        # A topic has many clients, and encoding takes longer than sending.
         key = topic, compression
         found = self._made.get(key)
         if found is None:

@@ -26,6 +26,7 @@ MAX_TEXT: Final = 200
 """Longest part of an invalid operation in a message, characters."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+# Libraries use texts or counters, and some of them write counters as floats.
 Id = Annotated[str, Meta(max_length=MAX_ID)] | int | float | None
 Values = dict[str, Any] | list[Any] | None
 
@@ -150,6 +151,7 @@ class ActionResult(Operation, tag="action_result"):
     """Result of the goal with this id: values, or an error text if `result` is false."""
 
     action: Annotated[str, Meta(max_length=MAX_NAME)] | None = None
+    # The states of action_msgs/GoalStatus, UNKNOWN (0) to ABORTED (6).
     status: Annotated[int, Meta(ge=0, le=6)] = 0
     result: bool = True
     values: Any = None

@@ -127,6 +127,8 @@ class Subscription:
         ]
         self.fragment = min(pieces, default=0)
         asked = {w.compression for w in wishes}
+        # One form per client and topic: the first of this order that any of its
+        # subscriptions requests.
         self.compression = next((c for c in COMPRESSIONS[1:] if c in asked), "none")
 
 
@@ -209,6 +211,7 @@ class Outbox:
     def add(self, to: Subscription, wire: Wire, now: float, most: int) -> None:
         """Add a message; `most` messages of its topic may wait for the client to read."""
         if to.throttle and not self._is_due(to, now):
+            # Without a queue, the newest message replaces the waiting one.
             if len(to.held) >= max(1, to.length):
                 self._size -= len(to.held.popleft())
             to.held.append(wire)
@@ -258,6 +261,7 @@ class Outbox:
         self._held.pop(to, None)
         if to.queue:
             to.queue.clear()
+            # Rare, so the search is cheaper than an index that each message must keep.
             self._order = deque(s for s in self._order if s is not to)
 
     @property

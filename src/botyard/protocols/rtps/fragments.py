@@ -58,9 +58,11 @@ class Assembly(Generic[User]):
         self.touched = now
         self.users: dict[User, None] = {}
         """Readers that wait for it."""
+        # Rounded up: the last fragment may be shorter.
         self._count = -(-head.sample_size // head.fragment_size)
         self._missing = self._count
         self._bytes: bytearray | bytes = bytearray(head.sample_size)
+        # One byte for each fragment: `find` then searches the missing ones in C.
         self._came = bytearray(self._count)
 
     def add(self, head: DataFrag, part: bytes, now: float) -> bool:
@@ -105,6 +107,8 @@ class Assembly(Generic[User]):
         found: list[int] = []
         at = self._came.find(0)
         begin = at
+        # A request names at most 256 numbers from its first one. The rest needs a later
+        # request.
         while at >= 0 and at - begin < MAX_SET_BITS:
             found.append(at + 1)
             at = self._came.find(0, at + 1)

@@ -68,6 +68,7 @@ class Destination:
     """
 
     __slots__ = (
+        # Slots need it explicitly, because the outbox holds weak references.
         "__weakref__",
         "_bucket",
         "_burst_at",
@@ -104,6 +105,7 @@ class Destination:
         self._made: deque[bytes] = deque()
         self._is_job = False
         self._is_jobs_turn = False
+        # Each address has its own pace: a slow reader must not delay others.
         self._bucket = TokenBucket(PACE_BYTES_PER_S, PACE_BURST_BYTES, now)
         self._burst_at = now - 1.0
         self._burst_bytes = 0
@@ -125,6 +127,8 @@ class Destination:
         parts, size = self._parts, len(submessage) + len(body)
         if not parts:
             self._begin(parts)
+        # Room for INFO_DST is counted always, so that the check needs no knowledge of
+        # the next prefix.
         elif self._size + size + _INFO_DST_BYTES > self.limit:
             self.flush()
             parts = self._parts
@@ -158,6 +162,8 @@ class Destination:
         if not self._parts:
             return
         outbox = self._outbox
+        # Datagrams of jobs do not count: a job makes only one at a time, so they cannot
+        # pile up.
         if self._is_job:
             self._full.append(self._parts)
         elif (
@@ -205,6 +211,8 @@ class Destination:
             else:
                 continue
 
+            # Spent after the check, so a long datagram may leave as soon as the bucket
+            # is not empty.
             bucket.spend(now, len(datagram) * self._cost)
             out.append((datagram, self.address))
 
@@ -306,6 +314,7 @@ class Outbox:
         """Set the time; `wall` is the time since 1970 for the peers, s."""
         if now != self._now or not self.head:
             self._now = now
+            # All datagrams of one call share a stamp, which is built only once.
             self.head = self._header + info_ts(wall)
 
     def is_local(self, host: str) -> bool:
@@ -329,6 +338,8 @@ class Outbox:
 
     def send(self, address: Address, *submessages: bytes) -> None:
         """Send a separate datagram without pacing, for announcements."""
+        # Announcements are small and repeated, so a lost one costs no more than a
+        # period.
         if len(self._single) < _MAX_SINGLE:
             self._single.append((b"".join((self.head, *submessages)), address))
         else:

@@ -109,6 +109,7 @@ def read_parameters(
         parameter that must be understood.
     """
     found: Parameters = {}
+    # A shorter limit than the packet's own bounds the work for one list.
     size = min(end, at + MAX_PARAMETER_BYTES)
     for _ in range(MAX_PARAMETERS):
         if at + 4 > size:
@@ -129,6 +130,7 @@ def read_parameters(
             )
 
         if pid != PID_PAD:
+            # Locators may be repeated, so each id has a list.
             found.setdefault(pid, []).append(data[at : at + length])
         at += length
 
@@ -172,6 +174,8 @@ def read_inline(
         RELATED_SAMPLE_IDENTITY_FAST
     )
     identity = None
+    # 16 bytes of GUID and 8 of the sequence number. A shorter value comes from no
+    # implementation, and is ignored like an unknown one.
     if related and len(related[0]) >= 24:
         high, low = layout.number.unpack_from(related[0], 16)
         identity = Identity(related[0][:16], high << 32 | low)
@@ -203,7 +207,9 @@ def duration(value: float) -> bytes:
         return OURS.number.pack(*_INFINITE)
     whole = int(value)
     return OURS.number.pack(
-        whole, min(round((value - whole) * 0x100000000), 0xFFFFFFFF)
+        # Rounding may reach 2^32, which does not fit into the field.
+        whole,
+        min(round((value - whole) * 0x100000000), 0xFFFFFFFF),
     )
 
 
@@ -242,6 +248,8 @@ def integers(value: bytes, layout: Layout, count: int) -> tuple[int, ...]:
 
 def parameter(pid: int, value: bytes) -> bytes:
     """Return a parameter, padded to a multiple of 4 bytes."""
+    # Parameters start at multiples of 4 bytes, and their length includes the padding
+    # (§9.4.2.11).
     value += bytes(-len(value) & 3)
     return OURS.pair.pack(pid, len(value)) + value
 

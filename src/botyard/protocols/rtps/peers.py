@@ -8,6 +8,8 @@ from botyard.protocols.rtps.limits import IDLE_S, MAX_AMPLIFICATION
 
 
 def _of_host(addresses: tuple[Address, ...], host: str) -> Address | None:
+    # Only the host is compared: a participant may send from another port than it
+    # listens on.
     return next((a for a in addresses if a[0] == host), None)
 
 
@@ -82,6 +84,7 @@ class Peer:
         self.host = ""
         self.strange_host = ""
         self.greeted = greeted
+        # Nothing is sent before the first announcement is counted, even a greeting.
         self.credit = 0
         self.endpoints: dict[bytes, EndpointData] = {}
         self.addresses: set[Address] = set()
@@ -124,6 +127,8 @@ class Peer:
 
     def metatraffic(self) -> Address | None:
         """Return the address to which discovery data is sent."""
+        # The verified host, whatever else the participant announces: other addresses
+        # may belong to a victim.
         return _of_host(self.data.metatraffic, self.host)
 
     def address_of(self, endpoint: EndpointData) -> Address | None:

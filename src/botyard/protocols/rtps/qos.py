@@ -17,7 +17,11 @@ from botyard.protocols.rtps.wire import OURS, Layout, MalformedError
 XCDR1: Final = 0
 """Data representation: plain CDR."""
 _BEST_EFFORT, _RELIABLE = 1, 2
+# Default of the standard (DDS 1.4, §2.2.3). It concerns only the writer itself, but the
+# parameter has no valid value without it.
 _MAX_BLOCKING_S: Final = 0.1
+# ROS 2 uses at most one partition, and there are three representations. The bound
+# limits the work for a hostile announcement.
 _MAX_SEQUENCE: Final = 16
 
 
@@ -167,6 +171,7 @@ class Qos:
             raise MalformedError(f"durability: expected 0 to 3, found {durability}")
         liveliness = found.get(p.LIVELINESS)
         history = (
+            # Default of the standard: keep the last sample.
             p.integers(found[p.HISTORY][0], layout, 2) if p.HISTORY in found else (0, 1)
         )
         return cls(
@@ -179,6 +184,7 @@ class Qos:
             latency_budget=time(p.LATENCY_BUDGET, 0.0),
             lifespan=time(p.LIFESPAN, INFINITE),
             liveliness=number(p.LIVELINESS),
+            # The lease follows the kind, which has 4 bytes.
             lease=p.seconds(liveliness[0][4:], layout) if liveliness else INFINITE,
             ownership=number(p.OWNERSHIP),
             destination_order=number(p.DESTINATION_ORDER),
@@ -226,6 +232,7 @@ def _representations(value: bytes, layout: Layout) -> tuple[int, ...]:
 
 def _share_partition(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Return whether both share a partition; the only supported pattern is ``*``."""
+    # No partition is the same as one partition without a name (DDS 1.4, §2.2.3.13).
     ones, others = set(one or ("",)), set(other or ("",))
     return bool(ones & others) or "*" in ones or "*" in others
 
@@ -235,6 +242,8 @@ def mismatch(offered: Qos, wanted: Qos) -> str:
 
     History, depth and lifespan do not count (DDS 1.4, §2.2.3, "RxO").
     """
+    # Kinds are ordered by strength: a writer may offer more than a reader requests,
+    # never less.
     ordered = zip(offered.presentation, wanted.presentation, strict=True)
     checks = (
         (
@@ -275,6 +284,7 @@ def mismatch(offered: Qos, wanted: Qos) -> str:
         ),
         (
             "ownership",
+            # Ownership has no order: shared and exclusive exclude each other.
             offered.ownership == wanted.ownership,
             offered.ownership,
             wanted.ownership,

@@ -15,6 +15,7 @@ from botyard.errors import PeerError
 from botyard.protocols.rtps.limits import MAX_SET_BITS
 
 MAGIC: Final = b"RTPS"
+# Peers accept any minor version of protocol 2.
 VERSION: Final = b"\x02\x03"
 """Protocol version of sent messages: 2.3."""
 VENDOR: Final = b"\x01\xff"
@@ -69,6 +70,7 @@ class MalformedError(PeerError):
     """Bytes of a peer that are not valid RTPS."""
 
 
+# Formats are parsed once, because a busy participant unpacks many heads in each step.
 class Layout:
     """Formats of submessage bodies in one byte order.
 
@@ -108,6 +110,8 @@ class Layout:
 
         Words and count follow.
         """
+        # One format for each number of words, because a set carries only the words that
+        # it needs.
         self.words = tuple(
             Struct(f"{order}{n}I") for n in range(MAX_SET_BITS // 32 + 1)
         )
@@ -146,6 +150,7 @@ def info_ts(wall: float) -> bytes:
         INFO_TS,
         LITTLE,
         8,
+        # The wire has 32 bits of seconds, which end in the year 2106.
         seconds & 0xFFFFFFFF,
         int((wall - seconds) * 0x100000000) & 0xFFFFFFFF,
     )
@@ -170,6 +175,8 @@ def data(pair: bytes, number: int, payload: bytes, inline: bytes = b"") -> bytes
     inline : bytes
         Inline QoS with its sentinel, or empty.
     """
+    # Submessages start at multiples of 4 bytes, so the payload is padded, not the
+    # datagram.
     if len(payload) & 3:
         payload += bytes(-len(payload) & 3)
     if inline:
@@ -213,6 +220,8 @@ def data_head(pair: bytes, number: int, size: int) -> bytes:
 
 def for_reader(submessage: bytes, reader: bytes) -> bytes:
     """Return a DATA submessage addressed to one reader."""
+    # The reader's entity id stands after the header (4 bytes), extra flags and offset
+    # (2 each).
     return submessage[:8] + reader + submessage[12:]
 
 
@@ -300,6 +309,7 @@ def _words(base: int, numbers: Iterable[int]) -> tuple[int, list[int]]:
             words[k >> 5] |= 1 << 31 - (k & 31)
             bits = max(bits, k + 1)
 
+    # Only the words up to the last set bit are sent (§9.4.2.6).
     return bits, words[: bits + 31 >> 5]
 
 
@@ -352,6 +362,7 @@ def nack_frag(
 
     `fragments` are counted from 1, in rising order, and not empty.
     """
+    # A set starts at its first number, so it reaches as far as its 256 bits allow.
     base = fragments[0]
     bits, words = _words(base, fragments)
     n = len(words)
@@ -442,6 +453,7 @@ def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
         A submessage is longer than the packet.
     """
     at, size = HEADER_BYTES, len(packet)
+    # Fewer than 4 bytes at the end cannot be a submessage, and are ignored as padding.
     while at + 4 <= size:
         kind, flags = packet[at], packet[at + 1]
         length = (
@@ -475,10 +487,13 @@ def _numbers(
     At least `tail` bytes must follow.
     """
     n = bits + 31 >> 5
+    # The count comes from the peer, so it is checked before the words are read.
     if bits > MAX_SET_BITS or at + 4 * n + tail > end:
         raise MalformedError(f"number set: found {bits} bits in {end - at} bytes")
     found = []
     for i, word in enumerate(layout.words[n].unpack_from(packet, at)):
+        # Most words of a set are 0, and a test of all 32 bits would take most of the
+        # time.
         if word:
             first, last = 32 * i, min(32 * i + 32, bits)
             found += [base + k for k in range(first, last) if word >> 31 - (k & 31) & 1]
@@ -487,6 +502,7 @@ def _numbers(
 
 
 def _number(high: int, low: int) -> int:
+    # The high half is signed, so a negative number stays negative and is refused.
     number = high << 32 | low
     if not 1 <= number <= MAX_NUMBER:
         raise MalformedError(
@@ -557,6 +573,7 @@ def read_acknack(packet: bytes, at: int, end: int, layout: Layout) -> AckNack:
     if end - at < 24:
         raise MalformedError(f"ACKNACK: expected at least 24 bytes, found {end - at}")
     reader, writer, high, low, bits = layout.acknack.unpack_from(packet, at)
+    # Not checked by `_number`, because a base of 0 is valid here.
     base = high << 32 | low
     if base < 0:
         raise MalformedError(f"ACKNACK: expected a base of at least 0, found {base}")

@@ -20,6 +20,7 @@ MAX_NAME: Final = 256
 """Longest name of a node, topic, service or type, characters."""
 MAX_KEY: Final = 1024
 """Longest key of a parameter, characters."""
+# \Z, because $ also matches before a line break at the end.
 _NAME: Final = re.compile(r"[~/A-Za-z][A-Za-z0-9_/.\-]*\Z")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_/*.\-]*\Z")
 
@@ -85,6 +86,7 @@ def text(value: Any) -> str:
     """Validate a text for display, and shorten it."""
     if not isinstance(value, str):
         raise PeerError(f"expected a text, found {type(value).__name__}")
+    # A text for display may come from any program on the network.
     return shown(value, MAX_TEXT)
 
 
@@ -100,6 +102,7 @@ def protocols(value: Any) -> list[str]:
     ):
         raise PeerError("expected a list of protocols, [[name, …], …]")
 
+    # Parameters of other protocols are ignored: only the name TCPROS counts.
     return [p[0] for p in value]
 
 

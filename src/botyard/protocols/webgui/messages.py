@@ -13,6 +13,8 @@ import msgspec
 
 from botyard.model.devices import Layer
 
+# Raise it with each change that an older page would misread: a browser may hold one in
+# its cache.
 VERSION: Final = 5
 """Version of the messages; a page of another version is asked to reload."""
 MAX_TEXT: Final = 64 * 1024
@@ -20,6 +22,7 @@ MAX_TEXT: Final = 64 * 1024
 
 Id = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+# All bounds are checked while the JSON is decoded, before a request reaches a handler.
 Names = Annotated[list[Name], msgspec.Meta(max_length=5000)]
 Patterns = Annotated[list[Name], msgspec.Meta(max_length=100)]
 Rate = Annotated[float, msgspec.Meta(ge=0.0, le=1e6)]
