@@ -72,6 +72,7 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
 
 OF_FORMATS = {
     "api.arguments.MAX_SEED",
+    "app.assembly.MAX_NAMED",
     "processes.safefile.MAX_ATTEMPTS",
     "processes.safefile.MAX_LOCKED_BYTES",
     "servers.mdns.MAX_LABEL",
