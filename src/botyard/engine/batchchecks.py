@@ -17,12 +17,8 @@ from botyard.engine.batchlayout import (
 )
 from botyard.engine.kernels.beams import Fans
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel
-from botyard.engine.kernels.latency import (
-    Lateness,
-    are_latencies,
-    are_rates,
-    are_rings,
-)
+from botyard.engine.kernels.latency import Lateness
+from botyard.engine.kernels.latency_checks import are_latencies, are_rates, are_rings
 from botyard.engine.layout import (
     DIFF,
     F8,

@@ -17,8 +17,8 @@ from botyard.engine.kernels.latency import (
     RATE,
     SCALE,
     Lateness,
-    are_rings,
 )
+from botyard.engine.kernels.latency_checks import are_rings
 from botyard.engine.layout import State
 from botyard.engine.rings import used_slots
 from botyard.engine.state import MAX_TICK, check_written

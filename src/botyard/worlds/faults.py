@@ -16,10 +16,9 @@ from botyard.engine.batchchecks import MAX_COORDINATE, MAX_TARGET
 from botyard.engine.batchlayout import Fault
 from botyard.engine.kernels.latency import (
     CYCLE_EXCESS,
-    MAX_RATE_HZ,
-    MAX_SCALE,
     delay_steps,
 )
+from botyard.engine.kernels.latency_checks import MAX_RATE_HZ, MAX_SCALE
 from botyard.model.kinematics import HAS_TWO_WHEELS, MAX_SPEED
 from botyard.model.robot import MAX_WHEEL_RATIO
 from botyard.model.sensors import MAX_LATENCY_S

@@ -23,6 +23,7 @@ from botyard.engine.layout import (
     F8,
     I8,
     NO_BODY,
+    NO_DRIVE,
     WALL,
 )
 from botyard.engine.masslayout import (
@@ -200,11 +201,20 @@ def end_step(
             m.stall[i] = (
                 1
                 if end_mass(
-                    slots, flags, s, m.pose, m.vel, m.disp, i, m.drive[i] != 0, mass, dt
+                    slots,
+                    flags,
+                    s,
+                    m.pose,
+                    m.vel,
+                    m.disp,
+                    i,
+                    m.drive[i] != NO_DRIVE,
+                    mass,
+                    dt,
                 )
                 else 0
             )
-            m.contact[i] = bits[s] if m.drive[i] != 0 else np.uint64(0)
+            m.contact[i] = bits[s] if m.drive[i] != NO_DRIVE else np.uint64(0)
             if m.stall[i] == 1 and int(m.feels[i]) & 2:
                 other = hardest_touch(work.touch, work.ends, touches, s, count)
                 m.bin_met[i] = (
