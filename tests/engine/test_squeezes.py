@@ -42,8 +42,9 @@ def speed(sim: Simulation, name: str) -> float:
 
 def hardest(sim: Simulation) -> float:
     """Greatest impulse with which the next substep starts, N·s."""
-    assert sim.engine.dynamics is not None
-    table = sim.engine.dynamics.table
+    dynamics = sim.core.engine.dynamics
+    assert dynamics is not None
+    table = dynamics.table
     return float(table.impulse[: table.size[0], 0].max(initial=0.0))
 
 
