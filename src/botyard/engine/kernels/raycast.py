@@ -122,6 +122,56 @@ def shorten(beams: Beams, j: int, target: Target, bodies: Bodies) -> None:
 
 
 @inline_kernel
+def shorten_beams(
+    beams: Beams,
+    first: int,
+    end: int,
+    circle: tuple[float, float, float],
+    target: Target,
+    bodies: Bodies,
+) -> None:
+    """Shorten the beams `first` … `end` − 1 of a bundle as `shorten` does, all at once.
+
+    `circle`: middle of the body from their origin, and distance of its circle, m. The
+    loops over beams have no branches, and become vector instructions.
+    """
+    dir_x, dir_y, raw, ahead = beams.dir_x, beams.dir_y, beams.raw, beams.ahead
+    world, vert_start, bright = bodies.world, bodies.vert_start, beams.bright
+    rx, ry, near = circle
+    ox, oy, count = beams.org_x[first], beams.org_y[first], end - first
+    for n in range(count):
+        k = np.uint64(first + n)
+        r = raw[k]
+        may = meets_circle(rx, ry, dir_x[k], dir_y[k], target.radius, r)
+        # No edge is nearer than −1: the beam is left alone.
+        ahead[n] = r if may & (r > near) else -1.0
+
+    for p in range(target.first, target.end):
+        v0, v1 = vert_start[p], vert_start[p + 1]
+        ax, ay = world[v1 - 1, 0] - ox, world[v1 - 1, 1] - oy
+        for v in range(v0, v1):
+            bx, by = world[v, 0] - ox, world[v, 1] - oy
+            cross = ax * by - ay * bx
+            for n in range(count):
+                k = np.uint64(first + n)
+                a, b = ax * dir_y[k] - ay * dir_x[k], bx * dir_y[k] - by * dir_x[k]
+                t = cross / (a - b)
+                nearer = ((a < 0.0) != (b < 0.0)) & (t >= 0.0) & (t < ahead[n])
+                ahead[n] = t if nearer else ahead[n]
+
+            ax, ay = bx, by
+
+    for n in range(count):
+        k = np.uint64(first + n)
+        hit = (ahead[n] >= 0.0) & (ahead[n] < raw[k])
+        bright[k] = target.bright if hit else bright[k]
+    for n in range(count):
+        k = np.uint64(first + n)
+        hit = (ahead[n] >= 0.0) & (ahead[n] < raw[k])
+        raw[k] = ahead[n] if hit else raw[k]
+
+
+@inline_kernel
 def meet_by_bearing(
     fans: Fans, beams: Beams, bodies: Bodies, device: Device, b: int, target: Target
 ) -> None:
@@ -176,12 +226,16 @@ def meet_by_bearing(
                 continue
             lo, hi = start + int(max(low, 0.0)), min(end - 1, start + int(high) + 1)
 
-        for j in range(lo, hi + 1):
-            # The beam ends before the circle.
-            if raw[j] <= near:
-                continue
-            if meets_circle(rx, ry, dir_x[j], dir_y[j], radius, raw[j]):
-                shorten(beams, j, target, bodies)
+        # Devices need the incidence at reflectors.
+        if target.bright > 1:
+            for j in range(lo, hi + 1):
+                # Otherwise the beam ends before the circle.
+                if raw[j] > near and meets_circle(
+                    rx, ry, dir_x[j], dir_y[j], radius, raw[j]
+                ):
+                    shorten(beams, j, target, bodies)
+        else:
+            shorten_beams(beams, lo, hi + 1, (rx, ry, near), target, bodies)
 
 
 @inline_kernel
@@ -299,6 +353,58 @@ def meet_walls(
             walk_beams(grid, beams, first, end, device.mask)
 
 
+@inline_kernel
+def bodies_in(bins: Bins, box: tuple[int, int, int, int]) -> int:
+    """Return the number of bodies in columns and rows of bins: first and last of each."""
+    i0, i1, j0, j1 = box
+    nx, found = bins.shape[0], 0
+    for j in range(j0, j1 + 1 if i1 >= i0 else j0):
+        found += bins.start[j * nx + i1 + 1] - bins.start[j * nx + i0]
+    return found
+
+
+@merged_kernel
+def meet_bodies(
+    bodies: Bodies,
+    bins: Bins,
+    brights: I2,
+    fans: Fans,
+    beams: Beams,
+    device: Device,
+    box: tuple[int, int, int, int],
+    hole: tuple[int, int, int, int],
+    reach: float,
+) -> None:
+    """Shorten the beams of a device to bodies in a box of bins, but not in a hole in it.
+
+    The bodies are within `reach` m. `box` and `hole` are first and last column, first
+    and last row.
+    """
+    i0, i1, j0, j1 = box
+    last_i0, last_i1, last_j0, last_j1 = hole
+    nx = bins.shape[0]
+    for jy in range(j0, j1 + 1 if i1 >= i0 else j0):
+        is_split = last_i1 >= last_i0 and last_j0 <= jy <= last_j1
+        # A row of bins, or its parts on both sides of the hole
+        for side in range(2 if is_split else 1):
+            begin, end = (
+                (last_i1 + 1, i1)
+                if side == 1
+                else (i0, last_i0 - 1 if is_split else i1)
+            )
+            meet_bin_row(
+                bodies,
+                bins,
+                brights,
+                fans,
+                beams,
+                device,
+                jy * nx + begin,
+                jy * nx + end,
+                reach,
+            )
+
+
 @merged_kernel
 def cast_beams(
     grid: Grid,
@@ -319,7 +425,8 @@ def cast_beams(
     """
     x, y, count, many = device.x, device.y, device.n_beams, has_many_beams(device)
     frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
-    last_i0, last_i1, last_j0, last_j1 = 0, -1, 0, -1
+    # A square always has the body itself.
+    met, hole = 1, (0, -1, 0, -1)
     open_space = (
         wall_distance(grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y)
         - offset
@@ -342,43 +449,34 @@ def cast_beams(
         # No body has a class that the device senses.
         if not seen:
             return
-        reach = offset + (
-            note_reach(fans, beams, device.first, device.end)
-            if many
-            else longest(beams.raw, count)
-        )
+        reach = offset + longest(beams.raw, count)
         # Bodies extend beyond their bins, and may have moved since they were sorted.
         wide = min(reach, shell) + bins.reach[0] + bins.reach[1]
         i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], nx)
         j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], ny)
-        for jy in range(j0, j1 + 1 if i1 >= i0 else j0):
-            hole = last_i1 >= last_i0 and last_j0 <= jy <= last_j1
-            # A row of bins, or its parts on both sides of the hole
-            for side in range(2 if hole else 1):
-                begin, end = (
-                    (last_i1 + 1, i1)
-                    if side == 1
-                    else (i0, last_i0 - 1 if hole else i1)
-                )
-                meet_bin_row(
-                    bodies,
-                    bins,
-                    brights,
-                    fans,
-                    beams,
-                    device,
-                    jy * nx + begin,
-                    jy * nx + end,
-                    reach,
-                )
+        found = bodies_in(bins, (i0, i1, j0, j1))
+        # Bodies that were not in the last square
+        if found > met:
+            if many:
+                note_reach(fans, beams, device.first, device.end)
+            meet_bodies(
+                bodies,
+                bins,
+                brights,
+                fans,
+                beams,
+                device,
+                (i0, i1, j0, j1),
+                hole,
+                reach,
+            )
+            # Bodies in this square are done, also where the next one is smaller.
+            met, hole = found, (i0, i1, j0, j1)
 
         # No beam leaves this square.
         if walked and shell >= reach:
             return
         shell *= SHELL_GROWTH
-        # An empty square leaves no hole.
-        if i1 >= i0 and j1 >= j0:
-            last_i0, last_i1, last_j0, last_j1 = i0, i1, j0, j1
 
 
 @kernel
