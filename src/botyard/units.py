@@ -16,12 +16,12 @@ DEG: Final = math.pi / 180.0
 
 
 def mm(metres: float) -> float:
-    """Return millimetres."""
+    """Convert metres to millimetres."""
     return metres * 1000.0
 
 
 def from_mm(millimetres: float) -> float:
-    """Return metres.
+    """Convert millimetres to metres.
 
     A division, so that whole millimetres give the float nearest to the decimal value.
     """
@@ -29,12 +29,12 @@ def from_mm(millimetres: float) -> float:
 
 
 def deg(radians: float) -> float:
-    """Return degrees."""
+    """Convert radians to degrees."""
     return math.degrees(radians)
 
 
 def from_deg(degrees: float) -> float:
-    """Return radians."""
+    """Convert degrees to radians."""
     return math.radians(degrees)
 
 

@@ -105,7 +105,7 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
         (
             "map: office\nmeasures: [reached]\nlimits: {simulated: 5}",
             3,
-            "reached needs a goal",
+            'expected a goal for the measure "reached", found none',
         ),
         ("map: office\nmeasures: [speed]\nlimits: {simulated: 5}", 3, "speed"),
         (

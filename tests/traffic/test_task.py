@@ -101,12 +101,12 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (
             "Vehicles/Vehicle0/1/Endpoint",
             KeyError,
-            "Vehicles.Vehicle0[1]: expected Endpoint and Colliding, found",
+            "Vehicles.Vehicle0[1]: expected the keys Endpoint and Colliding, found",
         ),
         (
             "Vehicles/Vehicle0/1/Colliding",
             KeyError,
-            "Vehicles.Vehicle0[1]: expected Colliding (it may be empty), found",
+            "Vehicles.Vehicle0[1]: expected the key Colliding (an array, possibly empty), found",
         ),
         (
             "Vehicles/Vehicle0/1/Endpoint",

@@ -179,8 +179,7 @@ def check_world(
         # motors that a Pioneer client could command.
         if not spec.drive:
             raise CommandLineError(
-                f"--robot-factory: robot factory: {spec.name} cannot drive, so "
-                "no client could use it"
+                f"--robot-factory: {spec.name} cannot drive, so no client could use it"
             )
 
     # Robots use consecutive ports, and 65535 is the highest TCP port. Checked here,

@@ -97,7 +97,7 @@ class Value:
 
 
 def untold(name: str, unit: str, about: str, before: float) -> Value:
-    """Return an undetermined value."""
+    """Return a value that the data do not determine: it stays as it was before."""
     return Value(name, unit, about, before, math.nan, math.nan, before, is_told=False)
 
 

@@ -40,7 +40,7 @@ def between(a: F8, b: F8) -> F8:
 
 
 def inverse(pose: F8) -> F8:
-    """Return the poses of the frames' origin in the frames of `pose`."""
+    """Return the inverse transforms: the pose of the origin in each frame of `pose`."""
     return between(pose, np.zeros(3))
 
 

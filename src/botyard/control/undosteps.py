@@ -77,7 +77,7 @@ class Placements:
         self._own[name, new] = now - (before - self._own.pop((name, old), 0))
 
     def keep(self, keys: Iterable[Key]) -> None:
-        """Forget all other bodies."""
+        """Keep the counts of these bodies, and forget the counts of all others."""
         wanted = set(keys)
         self._own = {key: number for key, number in self._own.items() if key in wanted}
 

@@ -81,7 +81,7 @@ class Batteries(DeviceTable):
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """Return a key for each robot."""
+        """Return the keys of the rows: the name of each robot."""
         return set(robots)
 
     def __init__(self) -> None:

@@ -89,12 +89,12 @@ class Boards(DeviceTable):
         return rows
 
     def restored(self, engine: Engine) -> None:
-        """Check all buttons again."""
+        """Let the next step check the emergency-stop buttons, which may have changed."""
         self.may_be_pressed = True
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """Return a key for each robot."""
+        """Return the keys of the rows: the name of each robot."""
         return set(robots)
 
 

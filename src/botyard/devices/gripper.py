@@ -156,7 +156,7 @@ class Grippers(DeviceTable):
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """Return a key for each robot with a gripper."""
+        """Return the keys of the rows: the name of each robot with a gripper."""
         return {name for name, spec in robots.items() if spec.gripper is not None}
 
     def act(self, engine: Engine, dt: float) -> None:

@@ -102,7 +102,7 @@ class Joints(DeviceTable):
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """Return a key for each joint of a description file."""
+        """Return the keys of the rows: one for each joint of a description file."""
         return {joint_key(joint) for joint in described.joints}
 
     def act(self, engine: Engine, dt: float) -> None:

@@ -204,8 +204,8 @@ class PioneerSpec:
 
     def __post_init__(self) -> None:
         check_types(self)
-        # Clients accept an empty class, which no name of a file may be; a blank passes
-        # the check.
+        # Clients accept an empty name, which `check_name` refuses. A placeholder stands
+        # for it.
         check_name(self.class_name or " - ", "class of robots", ModelError)
         check_name(self.subclass or " - ", "subclass of robots", ModelError)
 

@@ -60,7 +60,8 @@ class Place:
         ModelError
             The pattern has unknown fields.
         """
-        # Names without a field are numbered by their tail.
+        # A pattern without fields gives all devices of a kind one name, so the device's
+        # suffix is added.
         if "{" not in pattern:
             return pattern + self.tail
         try:

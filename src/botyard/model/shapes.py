@@ -197,7 +197,7 @@ class _Packed:
 
 
 def _again(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """Rebuild the description of a `_Packed`."""
+    """Return the description that a pickled `_Packed` stands for."""
     here = {one.name for one in fields(kind) if one.init}
     unknown = sorted(values.keys() - here)
     if unknown:

@@ -445,8 +445,8 @@ class Reader:
         end = self._size if end is None else end
         while at < end:
             block = self._read(at, min(_BLOCK, end - at) + overlap)
-            # The name of the compression is the only longer constant in the head of a
-            # chunk.
+            # Search for the name of the compression: no other part of the head of a
+            # chunk is constant and long enough to be rare in data.
             for mark in _CHUNK_MARK.finditer(block):
                 begin = at + mark.start() - _CHUNK_BEGIN
                 if (

@@ -232,7 +232,7 @@ def read_track(
 
 
 class _Maker:
-    """Reader of the file."""
+    """Reader that builds a `Track` from a recording."""
 
     def __init__(self, file: Reader, start: Beginning, budget: Budget) -> None:
         self._file, self._budget = file, budget
@@ -257,7 +257,7 @@ class _Maker:
         }
 
     def make(self, progress: Progress) -> Track:
-        """Read all chunks."""
+        """Read all chunks, and return the track."""
         track, last = self._track, self._file.chunks[-1].at if self._file.chunks else 1
         for chunk, messages in self._file.by_chunk(tuple(self._handlers)):
             progress(chunk.at / last)

@@ -497,7 +497,8 @@ class Core:
             if robot is not None:
                 # After the engine, which must still find the robot's devices.
                 robot._leave()
-            # Its sensors are gone, so that `end` could not unsubscribe.
+            # Drop the program without `end`, which would unsubscribe from sensors that
+            # no longer exist.
             self.programs.drop(name)
 
         self.feed.tell(Subject.BODIES, Subject.CLAIMS)

@@ -436,7 +436,9 @@ def check_setup(setup: Setup, simulated: float | None) -> None:
         raise TableError("limits", "expected simulated: time after which a run ends, s")
 
     if setup.goal is None and "reached" in setup.measures:
-        raise TableError("measures", "reached needs a goal")
+        raise TableError(
+            "measures", 'expected a goal for the measure "reached", found none'
+        )
     if setup.program is not None:
         if not setup.program.command:
             raise TableError("program.command", "expected a program and its arguments")

@@ -49,7 +49,7 @@ class Motion:
                 a.append(rate)
 
         def until(t: float) -> None:
-            """Add the piece that starts at the greatest speed or at rest, before t."""
+            """Add a piece of constant speed if top speed or rest is reached by time t."""
             if (
                 a[-1] > 0.0
                 and (end := begin[-1] + (vehicle.velocity - v[-1]) / a[-1]) <= t

@@ -307,7 +307,7 @@ class _Reader:
         for k, row in enumerate(rows):
             where = f"{key}[{k}]"
             if "Endpoint" not in self.table(row, where):
-                raise self.fail(where, "Endpoint and Colliding", row)
+                raise self.fail(where, "the keys Endpoint and Colliding", row)
             end = self.number(row["Endpoint"], f"{where}.Endpoint")
             if end <= before:
                 raise self.fail(
@@ -327,7 +327,9 @@ class _Reader:
         found = []
         for k, row in enumerate(sectors):
             if "Colliding" not in row:
-                raise self.fail(f"{key}[{k}]", "Colliding (it may be empty)", row)
+                raise self.fail(
+                    f"{key}[{k}]", "the key Colliding (an array, possibly empty)", row
+                )
             for j, pair in enumerate(
                 self.rows(row["Colliding"], f"{key}[{k}].Colliding")
             ):

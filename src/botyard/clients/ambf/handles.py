@@ -318,7 +318,7 @@ class Pose(Handle):
 
 
 class Body(Pose):
-    """Body."""
+    """Handle of a rigid body of AMBF."""
 
     @property
     def _is_first_generation(self) -> bool:
@@ -566,7 +566,7 @@ class Body(Pose):
 
 
 class Sensor(Handle):
-    """Ray sensor."""
+    """Handle of a sensor of AMBF that casts rays."""
 
     def get_count(self) -> int:
         """Return the number of rays."""
@@ -598,7 +598,7 @@ class Sensor(Handle):
 
 
 class Actuator(Handle):
-    """Actuator that can grasp bodies."""
+    """Handle of an actuator of AMBF, which can grasp bodies."""
 
     def actuate(self, body_name: str) -> None:
         """Grasp a body by its name."""
@@ -624,7 +624,7 @@ class Actuator(Handle):
 
 
 class Vehicle(Handle):
-    """Vehicle with wheels."""
+    """Handle of a vehicle of AMBF, with powered and steered wheels."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

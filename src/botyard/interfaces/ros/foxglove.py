@@ -135,7 +135,7 @@ class _Publication:
 
 
 class _Listening:
-    """Input of the graph."""
+    """Subscription of the simulator to a topic that clients publish."""
 
     def __init__(self, server: Foxglove, node: str, entry: Input) -> None:
         self._server = server
@@ -148,7 +148,7 @@ class _Listening:
 
 
 class _Serving:
-    """Service of the graph."""
+    """Service of the simulator that clients can call."""
 
     def __init__(
         self, server: Foxglove, ident: int, node: str, service: Service

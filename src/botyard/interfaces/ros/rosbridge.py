@@ -193,7 +193,7 @@ class _Publication:
 
 
 class _Listening:
-    """Input of the graph."""
+    """Subscription of the simulator to a topic that clients publish."""
 
     def __init__(self, bridge: Rosbridge, node: str, entry: Input) -> None:
         self._bridge = bridge
@@ -211,7 +211,7 @@ class _Listening:
 
 
 class _Serving:
-    """Service of the graph."""
+    """Service of the simulator that clients can call."""
 
     def __init__(self, bridge: Rosbridge, node: str, service: Service) -> None:
         self._bridge = bridge
@@ -240,7 +240,7 @@ class _Serving:
 
 
 class _Offered:
-    """Service of a client."""
+    """Service that a client of rosbridge offers."""
 
     def __init__(self, client: RosbridgeSession, name: str, type_name: str) -> None:
         self.client, self.name, self.type_name = client, name, type_name
@@ -526,8 +526,8 @@ class Rosbridge:
             )
 
         made = _Offered(client, service, service_name(type_name))
-        # The new one is charged before the old one is released: at the limit nothing
-        # changes.
+        # Charge the new service before the old one is released: if it does not fit, an
+        # error leaves the old one in place.
         client.keep(made.room)
         if other is not None:
             client.forget(other.room)

@@ -29,7 +29,7 @@ _TYPE_ENDS: Final = "_SendGoal"
 
 
 class Serving(Protocol):
-    """Service of the graph."""
+    """Service of the simulator that clients can call."""
 
     type_name: str
     node: str
@@ -46,7 +46,7 @@ class Bridge(Protocol):
 
     @property
     def services(self) -> Mapping[str, Serving]:
-        """Services by their names."""
+        """Services of the simulator, by absolute name."""
         ...
 
     def read(self, topic: str, reader: Any) -> None:

@@ -172,7 +172,7 @@ class Dock(Task):
         self._drive.observe(w.vel[:, 0], out[:, rays + 4 :])
 
     def marks(self, world: int) -> ArrayLike:
-        """Return the pose of a docked robot."""
+        """Return the pose of the robot at its dock, which images of the world mark."""
         return self.docks[world, None]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:

@@ -163,7 +163,7 @@ class Exchange(DrivenTeam):
         self.observe_team(w, out, self.diameter)
 
     def marks(self, world: int) -> ArrayLike:
-        """Return the goals of the robots."""
+        """Return the goals of the robots, which images of the world mark."""
         goals: F8 = self.goals[world]
         return goals
 

@@ -223,7 +223,7 @@ class Navigate(Task):
         out[:] = self._seen
 
     def marks(self, world: int) -> ArrayLike:
-        """Return the goal."""
+        """Return the goal of the robot, which images of the world mark."""
         return self.goals[world, None]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:

@@ -210,7 +210,7 @@ class PushBox(DrivenTeam):
         self.observe_team(w, out, FAR_M)
 
     def marks(self, world: int) -> ArrayLike:
-        """Return the goal of the box."""
+        """Return the goal of the box, which images of the world mark."""
         return [(0.0, 0.0)]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:

@@ -41,16 +41,17 @@ class Cloud:
 
 
 class _Layout(NamedTuple):
-    """Positions of the readings of clouds.
+    """Places of the readings of point clouds among all readings of a step.
 
     Attributes
     ----------
     spans : mapping
-        Sensors that it was made for; see `Fleet.measured`.
+        Sensors that were measured, each with its range of readings; see
+        `Fleet.measured`. With other sensors, a new layout is needed.
     clouds : list of Cloud
-        Clouds among them.
+        Point clouds of these sensors.
     places : (n,) int64
-        Indices of their readings.
+        Index of each reading of the clouds among the readings of the step.
     rays : Rays
         Rays of all clouds, (n, ...).
     last : (clouds,) int64

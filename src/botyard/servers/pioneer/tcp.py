@@ -403,7 +403,7 @@ class RobotClient(StreamPeer):
     # -- called through the error barrier
 
     def opened(self) -> None:
-        """Register a stranger."""
+        """Register a connection that has not sent a valid packet yet."""
         keep_alive(self.socket)
         server = self._server
         server.connected[self] = None

@@ -70,7 +70,7 @@ class CdrTransport:
 
 
 class CdrInput:
-    """Input of the graph."""
+    """Subscription of the simulator to a topic that ROS nodes publish."""
 
     def __init__(self, ros: CdrTransport, entry: Input) -> None:
         self._entry, self._types, self._complain = entry, ros.types, ros.complain

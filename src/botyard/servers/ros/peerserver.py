@@ -100,7 +100,7 @@ class PeerServer(ABC, Generic[P]):
     @property
     @abstractmethod
     def max_held(self) -> int:
-        """Maximum of `held`."""
+        """Maximum of `held`, bytes."""
 
     @abstractmethod
     def accepted(self) -> P:

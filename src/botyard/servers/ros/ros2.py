@@ -90,7 +90,7 @@ class _Listening(CdrInput):
 
 
 class _Serving(CdrService):
-    """Service."""
+    """Service that the simulator offers, see `botyard.servers.ros.cdr`."""
 
     def __init__(self, ros: Ros2, node: str, service: Service) -> None:
         super().__init__(ros, service)

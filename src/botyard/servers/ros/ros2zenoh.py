@@ -236,7 +236,7 @@ class _Listening(_End, CdrInput):
 
 
 class _Serving(_End, CdrService):
-    """Service."""
+    """Service that the simulator offers, see `botyard.servers.ros.cdr`."""
 
     def __init__(self, ros: Ros2Zenoh, node: str, service: Service) -> None:
         CdrService.__init__(self, ros, service)
