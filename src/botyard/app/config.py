@@ -25,8 +25,7 @@ def read_value(option: Option, value: Any) -> Any:
     ValueError
         The value is not valid; the message names the expected and the found value.
     """
-    # A pose is a list in YAML, so `start: [0, 0, 90]` is one value of a repeatable
-    # option, not three.
+    # One value may stand for a list with this element, such as a single start pose.
     if option.many and option.kind.is_one(value):
         value = [value]
     if option.many != isinstance(value, list):

@@ -267,7 +267,7 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
             options = {SEED: seed, **options}
         if not is_class:
             return FunctionController(code, robot, options)
-        # Parameters before a ``/`` cannot be passed by name.
+        # Positional-only parameters, before a ``/``, cannot be passed by name.
         placed = [options.pop(name) for name in by_place if name in options]
         made = code(robot, *placed, **options)
         if not callable(getattr(made, "act", None)):

@@ -83,7 +83,8 @@ class SavedStates:
         core = self._core
         core.check_thread()
         tick, models = core.tick, list[object]()
-        # Changes that are parts of the restoration have no entries of their own.
+        # The restoration is one journal entry, so the changes that it consists of get
+        # none.
         try:
             with core.journal:
                 restore(

@@ -219,7 +219,9 @@ class _Reader:
             given = list(range(given.first, given.first + given.count))
 
         if not given or len(set(given)) < len(given):
-            raise self._file.fail("$.seeds", "expected seeds, each once")
+            raise self._file.fail(
+                "$.seeds", "expected at least one seed, and none of them twice"
+            )
         for seed in (min(given), max(given)):
             if not MIN_SEED <= seed <= MAX_SEED:
                 raise self._file.fail(

@@ -344,7 +344,7 @@ def _row(device: Device[Any, Any], row: Any) -> list[str]:
                 f"column {column.name}: expected {column.kind.__name__}, found "
                 f"{type(value).__name__}"
             )
-        # Degrees by mistake are the most frequent error of drivers.
+        # A value beyond a full turn is probably in degrees.
         elif column.unit == "rad" and abs(value) > 2 * math.pi + 1e-6:
             problems.append(
                 f"column {column.name}: expected rad, found {value:g}: is it in degrees?"

@@ -154,7 +154,8 @@ class Copies:
         # The row may come from a caller, and kernels do not check bounds.
         check_written(columns, masses)
         is_here = all(
-            # Columns that no world writes reveal a state of other robots or boxes.
+            # No world writes these columns, so other values there mean that the state
+            # has other robots or boxes.
             (getattr(columns, name) == getattr(engine.state, name)).all()
             for name in FIXED
         )

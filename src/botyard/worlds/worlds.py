@@ -372,7 +372,8 @@ class Worlds(ReadOnly):
                 )
             )
         ]
-        # The table only counts the omitted rows.
+        # Empty rows stand for the omitted worlds, because the table shows only their
+        # number.
         rows += [()] * (len(self) - len(rows))
         title = f"{len(self)} worlds of {', '.join(self.names)}, steps of {self.dt:g} s"
         heads = (
@@ -716,7 +717,7 @@ class Worlds(ReadOnly):
         return self._batch.is_in(self._map_ids)
 
     def _wrong_numbers(self) -> I8:
-        """Return the worlds whose state has an invalid number of a map or of models."""
+        """Return the worlds whose map or robot set has a number that does not exist."""
         wrong = self._map_ids < 0
         if self._maps.count is not None:
             wrong |= self._map_ids >= self._maps.count

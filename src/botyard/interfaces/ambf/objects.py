@@ -174,7 +174,7 @@ class AmbfObject:
 
     @staticmethod
     def beginning(wire: str) -> str:
-        """Return the format characters of these numbers.
+        """Return the `struct` format of the numbers that `begin` returns.
 
         See `botyard.protocols.ambf.template.Template`.
         """
