@@ -91,7 +91,7 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
             "from 0 to",
         ),
         ('run: lab.py:drive\ngrid:\n  a: ["\\uD800"]', 4, "found half of one"),
-        ("run: lab.py:drive\nseeds: [1, 1]", 3, "each once"),
+        ("run: lab.py:drive\nseeds: [1, 1]", 3, "none of them twice"),
         ("run: lab.py:drive\nseeds: 2000000", 3, "expected 1 … 1000000 seeds"),
         (
             "run: lab.py:drive\nseeds: 1000\ngrid: {a: [1, 2], b: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n"
