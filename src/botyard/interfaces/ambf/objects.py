@@ -174,7 +174,7 @@ class AmbfObject:
 
     @staticmethod
     def beginning(wire: str) -> str:
-        """Return the `struct` format of the numbers that `begin` returns.
+        """Return the `struct` format of the numbers of a header.
 
         See `botyard.protocols.ambf.template.Template`.
         """
