@@ -68,6 +68,16 @@ def test_sums_are_those_of_ros() -> None:
     assert len({TYPES.service(n).md5 for n in SERVICES}) > 8
 
 
+def test_fields_that_are_left_out_have_the_defaults_of_ros_2() -> None:
+    """A pose that a client of rosbridge leaves out is a valid pose."""
+    kinds = types()
+    request = kinds.filled("simulation_interfaces/srv/SpawnEntity_Request", {})
+    turn = request.initial_pose.pose.orientation
+    assert (turn.x, turn.y, turn.z, turn.w) == (0.0, 0.0, 0.0, 1.0)
+    assert kinds.filled("geometry_msgs/Quaternion", {"w": 0.5}).w == 0.5
+    assert kinds.blank("geometry_msgs/Pose").orientation.w == 0.0, "not in ROS 1"
+
+
 def test_unknown_types_and_distributions() -> None:
     with pytest.raises(WorldError, match='no ROS message type "a/B"'):
         TYPES["a/B"]

@@ -159,6 +159,12 @@ class ServiceType:
     md5: str
 
 
+_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "geometry_msgs/msg/Quaternion": {"w": 1.0}
+}
+"""Default values in definitions of ROS 2, except zero; rosbags does not keep them."""
+
+
 class Types:
     """All message types.
 
@@ -491,10 +497,16 @@ class Types:
             del store.fielddefs[as_message]
 
     def filled(self, name: str, fields: Mapping[str, Any]) -> Any:
-        """Return a message of a ROS 2 type with these fields; others are zero or empty."""
-        kinds = self.fields(name)
+        """Return a message of a ROS 2 type with these fields.
+
+        The others have the default values of their definitions, as in ROS 2.
+        """
+        defaults = _DEFAULTS.get(full(name), {})
         return self.two(name)(
-            **{n: fields[n] if n in fields else self._zero(kind) for n, kind in kinds}
+            **{
+                n: fields[n] if n in fields else defaults.get(n, self._zero(kind))
+                for n, kind in self.fields(name)
+            }
         )
 
     def blank(self, name: str) -> Any:
