@@ -3,9 +3,9 @@ with the package (`botyard.native.build`).
 
 Small worlds run first without the compiler, so that each entry is called once: its
 argument types are known from that call. Then each entry becomes an object file of its
-own, several at a time, and all are linked. Object files are kept in the user's cache,
-beside what Numba compiles there, so that only entries whose sources changed are
-compiled again.
+own, several at a time, and all are linked. Object files are kept in the user's cache by
+a hash of the modules that an entry's functions come from, and of all that these import,
+so that only entries whose sources changed are compiled again.
 
 ``--first-run`` makes the entries that a run needs at its start; the others are compiled
 when they are first used.
@@ -28,13 +28,15 @@ from typing import Any, Final
 
 os.environ["BOTYARD_KERNELS"] = "python"
 
+from tools.kernel_sources import functions_of, sources_of
 from tools.progress import Progress
 
-from botyard.native.cache import cache_of
+from botyard.native.cache import cache_of, cache_root
 from botyard.native.kernels import ENTRIES, Entry
-from botyard.native.packages import CONVENTION, Function, as_kernel, digest_of
+from botyard.native.packages import CONVENTION, digest_of
 from botyard.native.shipped import FOLDER, read_table, this_platform
 
+COMPILERS: Final = ("numba", "llvmlite")
 STAGES: Final = {"lower": 0.0, "optimise": 0.55, "emit": 0.8}
 """Share of an entry's work that is done when a stage starts, about."""
 
@@ -101,34 +103,20 @@ def _sources() -> set[str]:
     return {entry.package.digest() for entry in ENTRIES.values()}
 
 
-def functions_of(
-    function: Function, found: set[Function] | None = None
-) -> set[Function]:
-    """A kernel and all kernels that it calls."""
-    found = set() if found is None else found
-    found.add(function)
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
-        called = getattr(value, "function", value)  # of an entry
-        if as_kernel(called) is not None and called not in found:
-            functions_of(called, found)
-
-    return found
-
-
 # -- object files, and their cache
 
 
 def cached_object(entry: Entry[Any], platform: str) -> Path | None:
-    """File of an entry's object in the user's cache, whose folder is named after a hash
-    of the sources; None: there is no cache.
+    """File of an entry's object in the user's cache, named after a hash of all that it
+    is made of; None: there is no cache.
     """
-    cache = cache_of(entry.package)
-    if not cache.is_used:
+    if not cache_of(entry.package).is_used:
         return None
-    text = f"{entry.signature} {platform} {importlib.metadata.version('llvmlite')}"
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in COMPILERS]
+    sources = digest_of([*CONVENTION, *sources_of(entry)])
+    text = " ".join([entry.signature, platform, *versions, sources])
     return (
-        cache.folder
+        cache_root()
         / "objects"
         / f"{entry.name}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}.o"
     )
@@ -137,7 +125,7 @@ def cached_object(entry: Entry[Any], platform: str) -> Path | None:
 def _keep(path: Path | None, code: bytes) -> None:
     if path is not None:
         with contextlib.suppress(OSError):
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(f".{os.getpid()}")
             part.write_bytes(code)
             os.replace(part, path)

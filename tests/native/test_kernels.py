@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import importlib
 import json
 import os
 import pickle
@@ -14,17 +15,19 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tools.kernel_sources import SOURCES, imported_by, sources_of
 
 from botyard.errors import KernelsError
 from botyard.native import kernels, shipped
 from botyard.native.kernels import (
+    ENTRIES,
     Entry,
     RowsEntry,
     RowTable,
@@ -518,3 +521,34 @@ print({entry.package for entry in ENTRIES.values()} - set(_other_packages()))
     assert done.returncode == 0, done.stderr
     never, others = done.stdout.splitlines()
     assert never == "[]" and others.count("Package") == 1, done.stdout
+
+
+def shipped_entries() -> dict[str, Entry[Any]]:
+    """Return the entries of the library, and not those of this module."""
+    for module in ("cli.warmup", "worlds.warmup"):
+        importlib.import_module(f"botyard.{module}")
+    return {name: e for name, e in ENTRIES.items() if name.startswith("botyard.")}
+
+
+def test_an_entry_has_the_hash_of_all_that_is_compiled_into_it() -> None:
+    """A module of constants that no package names would leave old code valid."""
+    # Modules without constants that kernels use.
+    aside = {"api", "native", "processes"}
+    for entry in shipped_entries().values():
+        for path in imported_by(entry.function) - set(entry.package.sources):
+            name = path.relative_to(SOURCES / "botyard")
+            assert (
+                len(name.parts) == 1
+                or name.parts[0] in aside
+                or name.as_posix() == "model/parameters.py"
+            ), f"{entry.name} is made of {name}: name it in its package's sources"
+
+
+def test_an_object_is_kept_until_one_of_its_sources_changes() -> None:
+    names = {
+        name: {path.name for path in sources_of(entry)}
+        for name, entry in shipped_entries().items()
+    }
+    assert "layout.py" in names["botyard.engine.step.advance"]
+    assert "rays.py" not in names["botyard.engine.kernels.masses.move_masses"]
+    assert "batch.py" not in names["botyard.engine.step.advance"]

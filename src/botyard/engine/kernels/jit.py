@@ -7,16 +7,28 @@ from pathlib import Path
 from botyard.native.kernels import entry_kernels, rows_kernels
 from botyard.native.packages import Package
 
-_ENGINE = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 
 PACKAGE = Package(
     "engine",
     [
-        *_ENGINE.glob("*.py"),
-        *_ENGINE.glob("kernels/*.py"),
+        *(_ROOT / "engine").glob("kernels/*.py"),
+        *(_ROOT / "engine").glob("batch*.py"),
+        # Kernels outside of that folder, and modules whose constants are compiled in.
         *(
-            _ENGINE.parent / name
-            for name in ("numerics/elementary.py", "model/dynamics.py")
+            _ROOT / name
+            for name in (
+                "engine/commands.py",
+                "engine/episode_starts.py",
+                "engine/layout.py",
+                "engine/masslayout.py",
+                "engine/step.py",
+                "model/dynamics.py",
+                "model/kinematics.py",
+                "model/obstacles.py",
+                "native/hints.py",
+                "numerics/elementary.py",
+            )
         ),
     ],
 )
