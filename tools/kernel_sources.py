@@ -54,7 +54,7 @@ def imported(path: Path) -> tuple[Path, ...]:
     nodes = list(ast.parse(path.read_bytes()).body)
     while nodes:
         node = nodes.pop()
-        # What is imported for annotations is not there when the code is compiled.
+        # Imports for annotations do not run, so that the compiler does not see them.
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
         if isinstance(node, ast.Import):

@@ -524,7 +524,7 @@ print({entry.package for entry in ENTRIES.values()} - set(_other_packages()))
 
 
 def shipped_entries() -> dict[str, Entry[Any]]:
-    """Return the entries of the library, and not those of this module."""
+    """Return the entries of the library, without the entries of this module."""
     for module in ("cli.warmup", "worlds.warmup"):
         importlib.import_module(f"botyard.{module}")
     return {name: e for name, e in ENTRIES.items() if name.startswith("botyard.")}

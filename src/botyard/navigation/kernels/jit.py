@@ -14,7 +14,8 @@ PACKAGE = Package(
     [
         *Path(__file__).resolve().parent.glob("*.py"),
         _BOTYARD / "numerics/elementary.py",
-        _BOTYARD / "engine" / "layout.py",
+        _BOTYARD / "engine/layout.py",
+        _BOTYARD / "model/kinematics.py",
     ],
 )
 
