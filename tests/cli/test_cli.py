@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -580,23 +581,21 @@ def test_start_poses(capsys: pytest.CaptureFixture[str]) -> None:
     from botyard.sim.simulation import Simulation
 
     sim, spec = Simulation.load("office"), load_robot("p3dx")
-    assert assembly._start_pose(sim, spec, (), 0) is None
-    assert assembly._start_pose(sim, spec, (Pose(1, 2, 3),), 0) == Pose(1, 2, 3)
-    outside = assembly._start_pose(sim, spec, ("outside",), 0)
-    assert outside is not None
+    starts = partial(assembly._start_poses, sim, spec)
+    assert starts((), 0, 2) == sim.core.places.next(spec, 2)
+    assert starts((Pose(1, 2, 3),), 0, 1) == [Pose(1, 2, 3)]
+    (outside,) = starts(("outside",), 0, 1)
     assert outside.x == pytest.approx(sim.scene.bounds[0] - 2.0)
-    random = [assembly._start_pose(sim, spec, ("random",), k) for k in range(4)]
+    random = starts(("random",), 0, 4)
     assert len(set(random)) == 4
-    headings = [assembly._start_pose(sim, spec, ("random",), k).th for k in range(20)]  # type: ignore[union-attr]
+    headings = [pose.th for pose in starts(("random",), 0, 20)]
     assert {math.floor(th / (math.pi / 2)) for th in headings} == {-2, -1, 0, 1}, (
         "all quadrants"
     )
     assert all(
-        sim.core.engine.is_free(robot_body(spec, "trial"), p) for p in random if p
+        sim.core.engine.is_free(robot_body(spec, "trial"), p) for p in random
     ), "never inside an obstacle"
-    assert random == [
-        assembly._start_pose(sim, spec, ("random",), k) for k in range(4)
-    ], "from the seed"
+    assert random == starts(("random",), 0, 4), "from the seed"
 
 
 def test_robot_and_start_values() -> None:

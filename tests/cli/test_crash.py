@@ -28,7 +28,7 @@ def _fails(self: Hub) -> int:
 def test_a_fault_is_logged_kept_and_ends_with_236(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Hub, "_run", _fails)
+    monkeypatch.setattr(Hub, "run", _fails)
     file = tmp_path / "a.log"
     code, _, err = call(
         "--nomap", *FAST, str(free_port()), "-l", str(file), capsys=capsys

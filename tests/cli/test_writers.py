@@ -281,6 +281,7 @@ def _parameter_file() -> Path:
 
 ALLOWED = {
     "processes/safefile.py": "writes them",
+    "processes/launch.py": "the output of a child, in a file that its caller names",
     "ui/window.py": "a folder of its own for a browser",
     "cli/run.py": "os.devnull",
     "cli/runoptions.py": "the text of a help page",

@@ -92,11 +92,13 @@ def _other_packages() -> tuple[Package, ...]:
 
 def warm_up_rest() -> None:
     """Call all kernels that `botyard.worlds.warmup.warm_up` does not call."""
+    from botyard.devices.ranging import warm_up as warm_up_ranging
     from botyard.navigation.warmup import warm_up as warm_up_navigation
     from botyard.pictures.warmup import warm_up as warm_up_pictures
     from botyard.traffic.compare import compile_kernels
     from botyard.worlds.warmup import warm_up_worlds
 
+    warm_up_ranging(late=True)
     warm_up_worlds()
     warm_up_navigation()
     warm_up_pictures()

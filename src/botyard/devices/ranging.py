@@ -559,8 +559,11 @@ class RangeDevices:
             self._shapes = None
 
 
-def warm_up() -> None:
-    """Compile the kernels of range sensors, or load them, without a world."""
+def warm_up(*, late: bool = False) -> None:
+    """Compile the kernels of range sensors, or load them, without a world.
+
+    `late` includes the kernels of late readings, which few runs need.
+    """
     table = Ranges()
     fans = fans_from(table, np.zeros(1, np.int64), shape_arrays([]))
     # An empty choice compiles the kernel without computing anything.
@@ -569,7 +572,8 @@ def warm_up() -> None:
     sensors = Pack(Sensors(Pack(fans), workspace(fans)))  # type: ignore[arg-type]
     world, output = empty_world(), Pack(Output(np.zeros(0), np.zeros(0, np.int16)))
     cast(world, sensors, nobody, np.uint64(0), 0, output)
-    warm_up_delays(table, world, sensors, output)
+    if late:
+        warm_up_delays(table, world, sensors, output)
 
 
 def _frozen(array: NDArray[T]) -> NDArray[T]:

@@ -158,7 +158,7 @@ def _numbers(image: Image.Image, bands: list[tuple[int, int]]) -> _Numbers:
     inverted = tags.get(_PHOTOMETRIC) == 0
     if image.mode in _WIDE:
         (bits,) = tags.get(_BITS, (16,))[:1]
-        return _Numbers(2.0**bits - 1.0, inverted=inverted)
+        return _Numbers(float((1 << bits) - 1), inverted=inverted)
     # The library has already scaled the values to 16 bits.
     if image.mode == "I" and image.format == "PPM":
         return _Numbers(65535.0)

@@ -196,8 +196,9 @@ class FreePlaces:
         for place in given:
             self._occupied.add(place, self._radius, self._body.parts)
         # Four times the area that all bodies would cover leaves room between walls.
-        area = max(1.0, 2.0 * self._radius) ** 2
-        limit = MIN_PLACES + int(4.0 * area * (len(engine.specs) + count))
+        width = max(1.0, 2.0 * self._radius)
+        bodies = len(engine.specs) + count
+        limit = MIN_PLACES + int(4.0 * width * width * bodies)
         self._places = _grid_around(engine, near, _inner_radius(self._body)).places(
             limit
         )

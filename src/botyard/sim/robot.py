@@ -470,10 +470,12 @@ class BaseRobot(Member):
         until they are enabled (`command.enable`).
         """
         self._is_left_off = False
-        # The engine looks at the button in each step, so it misses a shorter press.
+        # The engine looks at the button in each step, so it misses a shorter press. A
+        # queued command to enable the motors must not outlive it either.
         if not pressed and self.electrics.estop_pressed and not self.is_kept_off:
-            for command in (cmd.EnableMotors(False), cmd.EmergencyStop()):
-                self._core.submit(self.name, command, source)
+            self._core.submit(self.name, cmd.EnableMotors(False), source)
+            if self.motors_on:
+                self._core.submit(self.name, cmd.EmergencyStop(), source)
         with acting(source):
             self.electrics.estop_pressed = pressed
 

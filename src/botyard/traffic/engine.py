@@ -421,7 +421,7 @@ class Traffic:
         w, v = self._w, self.task.vehicles[robot]
         places, speeds = np.zeros(len(self.task)), np.zeros(len(self.task))
         k.places(w, self.now, places, speeds)
-        rest = places[robot] + speeds[robot] ** 2 / (2.0 * v.deceleration)
+        rest = places[robot] + speeds[robot] * speeds[robot] / (2.0 * v.deceleration)
         stops = np.append(v.ends[:-1] - v.radius, v.ends[-1])
         # The limit at which it brakes already, and the rounding of a position of rest,
         # are not passed.

@@ -29,7 +29,7 @@ from botyard.interfaces.vda5050.routes import (
     route_of,
 )
 from botyard.names import shown
-from botyard.numerics.elementary import atan2
+from botyard.numerics.elementary import atan2, hypot
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.protocols.vda5050 import (
     MAX_ACTIONS,
@@ -657,8 +657,8 @@ def _check_start(here: Node, order: Order) -> None:
     """
     first = order.nodes[0]
     limit = max(first.deviation, NODE_DISTANCE)
-    distance = math.dist((here.x, here.y), (first.x, first.y))
-    if distance > limit or first.map != here.map:
+    away = hypot(here.x - first.x, here.y - first.y)
+    if away > limit or first.map != here.map:
         raise OrderError(
             "orderError",
             f"order.nodes[0]: expected a node at most {limit:g} m from the AGV at "
