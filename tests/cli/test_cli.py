@@ -592,9 +592,9 @@ def test_start_poses(capsys: pytest.CaptureFixture[str]) -> None:
     assert {math.floor(th / (math.pi / 2)) for th in headings} == {-2, -1, 0, 1}, (
         "all quadrants"
     )
-    assert all(
-        sim.core.engine.is_free(robot_body(spec, "trial"), p) for p in random
-    ), "never inside an obstacle"
+    assert all(sim.core.engine.is_free(robot_body(spec, "trial"), p) for p in random), (
+        "never inside an obstacle"
+    )
     assert random == starts(("random",), 0, 4), "from the seed"
 
 

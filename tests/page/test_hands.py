@@ -377,6 +377,8 @@ def test_another_map_is_shown_whole_at_once_and_never_with_the_old_walls(
         "9000 0 9000 7000", "69000 30000 69000 37000"
     )
     (tmp_path / "far.map").write_text(far.replace("9000 7000\nNum", "69000 37000\nNum"))
+    # Only then does the first picture have the walls of the first map.
+    one.until("__sim.world.map.walls.length === 16")
     fetched: list[Route] = []
     one.tab.route("**/map/*.bin", lambda route: fetched.append(route))
     one.js(

@@ -244,7 +244,12 @@ def test_working_folder_and_log_file(tmp_path: Path) -> None:
 
     names = sorted(p.name for p in tmp_path.iterdir())
     # The lock of the log stays after the end, as the lock of a recording does.
-    assert names == [".run.log.lock", "botyard.png", "run.log", *(f"run.log-{i}" for i in range(1, 6))]
+    assert names == [
+        ".run.log.lock",
+        "botyard.png",
+        "run.log",
+        *(f"run.log-{i}" for i in range(1, 6)),
+    ]
     assert "connected" not in (tmp_path / "run.log").read_text(), (
         "that line is long in an older file"
     )

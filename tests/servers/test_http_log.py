@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,36 @@ def test_texts_that_are_not_utf_8(caplog: pytest.LogCaptureFixture) -> None:
     assert told and not any(record.exc_info for record in told)
     assert all(record.name == "botyard.http" for record in told)
     assert len(told) < 40
+
+
+def test_a_client_that_closes_while_the_server_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its close frame is read, but not handled yet; the server ends all the same."""
+
+    async def scene() -> None:
+        connections = []
+
+        async def notes(scope: Any, receive: Any, send: Any) -> None:
+            connections.append(scope["state"]["connection"])
+            await accepts(scope, receive, send)
+
+        bound = listening("127.0.0.1", [0], "the test")
+        server = HttpServer(notes, bound, websockets=True)
+        readers = []
+        for _ in range(2):
+            reader, writer = await asyncio.open_connection(*bound.getsockname())
+            writer.write(ASK)
+            assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+            readers.append((reader, writer))
+
+        connections[0].conn.receive_data(b"\x88\x82\0\0\0\0\x03\xe8")
+        await server.close()
+        for reader, writer in readers:
+            await reader.read()
+            writer.close()
+
+    asyncio.run(asyncio.wait_for(scene(), 60.0))
 
 
 BAD_BODIES = (

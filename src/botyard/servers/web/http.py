@@ -274,6 +274,16 @@ class WebSocketConnection(_ChunkedReader, WebSocketsSansIOProtocol):
         if self.changed is not None:
             self.changed()
 
+    def shutdown(self) -> None:
+        """Close the connection when the server ends."""
+        # The client may close it at the same time. The library then raises, and leaves
+        # all other connections open.
+        if self.handshake_complete and self.conn.state is not State.OPEN:
+            self.stop_keepalive()
+            self.transport.close()
+        else:
+            super().shutdown()
+
     @property
     def is_over(self) -> bool:
         """Whether the connection is closed or being closed."""
