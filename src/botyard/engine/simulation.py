@@ -192,7 +192,7 @@ class Engine:
         self.odometry_error_mode = odometry_error_mode
         self.grid = build_grid(scene)
         self.specs: list[BodySpec] = []
-        self.rows: dict[str, int] = Rows()
+        self.rows = Rows()
         self._store = StateStore()
         self._pack = WorldPack()
         self.state = self._store.state

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -441,7 +441,7 @@ class Core:
     def unique_names(self, base: str, count: int) -> list[str]:
         """Return `count` free names made of `base` and numbers."""
         names: list[str] = []
-        rows = cast(arguments.Rows, self.engine.rows)
+        rows = self.engine.rows
         n = rows.lowest_free.get(base, 1)
         while len(names) < count:
             end = "" if n == 1 else f"_{n:03d}"
