@@ -17,7 +17,12 @@ from botyard.engine.kernels.beams import (
     longest,
     whole,
 )
-from botyard.engine.kernels.wallspans import has_few_walls, list_of, wide_cells
+from botyard.engine.kernels.wallspans import (
+    few_for_spans,
+    has_few_walls,
+    list_of,
+    wide_cells,
+)
 from botyard.engine.simulation import Engine
 from botyard.geometry import Pose
 from botyard.model.beams import Bundle
@@ -154,6 +159,26 @@ def test_beams_walk_where_walls_are_dense() -> None:
     expected = brute(segments, pose, angles, 8.0)
     assert np.abs(walks - expected).max() < 1e-9
     assert np.abs(spans[::10] - expected).max() < 1e-9
+
+
+def test_short_beams_walk_where_long_ones_meet_spans() -> None:
+    assert few_for_spans(400, 100, 0.0)
+    assert not few_for_spans(700, 100, 5.0)
+    assert few_for_spans(700, 100, 15.0)
+
+
+def test_beams_that_were_walked_to_choose_the_method_keep_their_ranges() -> None:
+    """Between 4 and 10 walls a beam: far walls, without and with near ones before."""
+    rng = np.random.default_rng(4)
+    angle, away = rng.uniform(0.0, 6.28, 1500), rng.uniform(6.0, 7.8, 1500)
+    middle = np.column_stack([np.cos(angle), np.sin(angle)]) * away[:, None]
+    far = np.hstack([middle, middle + rng.uniform(-0.1, 0.1, (1500, 2))])
+    near = [(0.5, -0.5, 0.5, 0.5), (0.5, 0.5, -0.5, 0.5), (0.5, -0.5, -0.5, -0.5)]
+    pose = Pose(0.1, 0.2, 0.3)
+    for walls in (far, np.vstack([far, near])):
+        spans, walks = readings(walls, pose, 8.0, *fans(181, math.pi, 8.0))
+        assert np.array_equal(spans, walks)
+        assert (spans < 8.0).sum() > 100
 
 
 def test_every_wall_within_reach_is_listed_once() -> None:
