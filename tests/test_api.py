@@ -12,7 +12,7 @@ import pytest
 
 import botyard
 import botyard.errors
-from botyard.engine.commands import SetVelocity
+from botyard.engine.commands import SetVelocity, Stop
 from botyard.sim.moved import MOVED
 
 
@@ -377,10 +377,18 @@ def test_old_names_of_a_simulation_work_and_warn() -> None:
 
     with pytest.warns(DeprecationWarning, match="world_of"):
         assert sim.world().robots[0].name == "ann"  # type: ignore[attr-defined]
-    with pytest.warns(DeprecationWarning, match="core.submit"):
+    with pytest.warns(DeprecationWarning, match="core.accept_command"):
         sim.submit("ann", SetVelocity(v=0.5))  # type: ignore[attr-defined]
     sim.run(2.0)
     assert ann.velocity.vx > 0.1
+    with pytest.warns(DeprecationWarning, match="Commands.submit .* issue_command"):
+        ann.command.submit(SetVelocity(v=-0.5))  # type: ignore[attr-defined]
+    sim.run(4.0)
+    assert ann.velocity.vx < -0.1
+    with pytest.warns(DeprecationWarning, match="Port.submit .* issue_command"):
+        ann.port("me").submit(Stop())
+    sim.run(4.0)
+    assert ann.velocity.vx == 0.0
 
 
 def test_a_function_before_steps_ends_with_the_result_of_before_step() -> None:

@@ -109,7 +109,7 @@ def test_the_first_episode_of_a_seed_is_a_new_simulation() -> None:
         robots(sim)
     old.fleet.command(v=0.7, w=[0.4, 0.0])
     old.step(30)
-    old.core.submit("p3dx_002", EnableMotors(False))
+    old.core.accept_command("p3dx_002", EnableMotors(False))
     old.robots["p3dx"].command.reset_odometry()
     old.put("box", (3.0, 2.0, 0.0))
     old.step(3)
@@ -147,7 +147,7 @@ def test_bodies_with_mass_begin_anew() -> None:
 
     for _ in range(30):
         old.fleet.command(v=0.7, w=0.1)
-        old.core.submit("other", Demand(Control.FORCE, (30.0, 0.0, 1.0)))
+        old.core.accept_command("other", Demand(Control.FORCE, (30.0, 0.0, 1.0)))
         old.step()
 
     assert place(old, "other")[0] > 2.2

@@ -451,7 +451,7 @@ def test_charging_leaves_the_motors_off(world: World) -> None:
 @by_each_source
 def test_the_limits_of_the_model_hold(world: World) -> None:
     limits = MODEL.limits
-    world.ann._core.submit("ann", cmd.SetLimits(v=50.0, w=50.0))
+    world.ann._core.accept_command("ann", cmd.SetLimits(v=50.0, w=50.0))
     world.speed = 30.0
     before = top = world.ann.velocity.vx
     for _ in range(40):
@@ -711,7 +711,7 @@ def test_a_robot_with_mass_is_not_driven_either(kind: Control) -> None:
                 if kind is Control.POSE
                 else (SPEED, 0.0, 0.0)
             )
-            sim.core.submit("ann", cmd.Demand(kind, values))
+            sim.core.accept_command("ann", cmd.Demand(kind, values))
             sim.step()
 
         return robot.truth.x - x

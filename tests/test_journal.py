@@ -75,7 +75,7 @@ def test_entries_say_who_did_what_and_when() -> None:
     unregister = sim.core.journal.listen(told.append)
     robot = sim.add_robot("p3dx-equipped", "r", pose=(0.0, 0.0, 0.0))
     sim.step(2)
-    robot.port("me").submit(cmd.Stop())
+    robot.port("me").issue_command(cmd.Stop())
     robot.claim("me")
     robot.gripper.act(Action.CLOSE)  # type: ignore[union-attr]
     with pytest.raises(WorldError):
@@ -93,7 +93,7 @@ def test_entries_say_who_did_what_and_when() -> None:
 
 
 def _halt(sim: Simulation) -> None:
-    sim.core.engine.submit("a", cmd.Halt())
+    sim.core.engine.queue_command("a", cmd.Halt())
     sim.core.engine.settle()
 
 
@@ -106,7 +106,7 @@ POKES: dict[str, Callable[[Simulation], object]] = {
     "gripper": lambda sim: sim.core.engine.table(Grippers).left_goal.__setitem__(
         0, 0.01
     ),
-    "queue": lambda sim: sim.core.engine.submit("a", cmd.SetVelocity(v=0.2)),
+    "queue": lambda sim: sim.core.engine.queue_command("a", cmd.SetVelocity(v=0.2)),
     "settle": _halt,
     "claims": lambda sim: sim.robots["a"]._claims.append("nobody"),
     "clock": lambda sim: setattr(sim.core.engine.clock, "tick", sim.tick + 1),
@@ -306,7 +306,7 @@ def test_velocities_that_were_noted_together_are_done_one_after_the_other() -> N
     )
     apply(each, sims[0], "me")
     for name, command in each.each():
-        sims[1].core.submit(name, command, "me")
+        sims[1].core.accept_command(name, command, "me")
     assert sims[0].digest() == sims[1].digest()
     for sim in sims:
         sim.step(5)

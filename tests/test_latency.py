@@ -159,7 +159,7 @@ def test_a_command_counts_after_its_latency_from_the_next_cycle_on_and_in_its_or
     said: tuple[float | None, ...] = (0.0, 0.0)
     for tick, command in enumerate([*plan, *[None] * 12]):
         if command is not None:
-            late.core.submit("r0", command)
+            late.core.accept_command("r0", command)
             if isinstance(command, cmd.SetVelocity):
                 command = cmd.SetVelocity(
                     v=None if command.v is None else command.v * scale, w=command.w
@@ -185,7 +185,7 @@ def test_a_command_counts_after_its_latency_from_the_next_cycle_on_and_in_its_or
 
         counts = is_cycle_exactly(tick, Fraction(rate), Fraction(str(step)))
         while counts and waiting and waiting[0][0] <= tick:
-            plain.core.submit("r0", waiting.pop(0)[1])
+            plain.core.accept_command("r0", waiting.pop(0)[1])
         late.step()
         plain.step()
         for name in ("pose", "vel", "odom", "target", "mode_x", "mode_a", "estop"):
@@ -223,7 +223,7 @@ def test_the_end_of_a_session_drops_what_is_under_way() -> None:
     sim = world(model(CommandSpec(latency=0.3)))
     sim.robots["r0"].command(v=0.5)
     sim.step()
-    sim.core.submit("r0", cmd.Halt())
+    sim.core.accept_command("r0", cmd.Halt())
     for _ in range(8):
         sim.step()
     assert sim.robots["r0"].velocity.vx == 0.0

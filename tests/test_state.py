@@ -159,7 +159,7 @@ def do(sim: Simulation, deed: tuple[str, Any], made: list[int]) -> None:
                 sim.core.engine.odometry_error_mode, sim.core.engine.seed
             ),
         )
-        robot.port("abc"[k % 3]).submit(several[n % len(several)])
+        robot.port("abc"[k % 3]).issue_command(several[n % len(several)])
     elif what == "fleet":
         sim.fleet.command(v=np.linspace(x, y, len(robots)))
     elif what == "gripper" and robot.gripper is not None:
@@ -555,13 +555,13 @@ def test_commands_that_wait_count_by_their_values() -> None:
         SetTwist(Twist(1, np.float64(0.5), 0)),
     )  # type: ignore[arg-type]
     for command in commands:
-        port.submit(command)
+        port.issue_command(command)
     goes_on(sim)
 
     class Odd:
         def apply(self, state: Any, row: int) -> None: ...
 
-    sim.core.submit("a", Odd())
+    sim.core.accept_command("a", Odd())
     with pytest.raises(
         StateError,
         match=r"a command of the class .*Odd waits for the next step and cannot be saved",
@@ -572,18 +572,18 @@ def test_commands_that_wait_count_by_their_values() -> None:
 def test_velocities_of_many_are_copied_and_checked() -> None:
     sim, v = world(), np.full(4, 0.3)
     rows = sim.fleet.robot_rows.copy()
-    sim.core.submit_velocities(cmd.SetVelocities(rows, v))
+    sim.core.accept_velocities(cmd.SetVelocities(rows, v))
     v[:], rows[:] = -0.4, 0
     sim.step()
     assert (sim.core.engine.state.target[sim.fleet.robot_rows, 0] == 0.3).all()
     for wrong in ([99], [-1], [0, 0], [0.5], [[0]]):
         with pytest.raises(CommandError, match="rows: expected rows of 6 bodies"):
-            sim.core.submit_velocities(
+            sim.core.accept_velocities(
                 cmd.SetVelocities(np.array(wrong), np.full(len(wrong), 0.1))
             )
 
     with pytest.raises(CommandError, match="expected 1 numbers, as many as rows"):
-        sim.core.submit_velocities(
+        sim.core.accept_velocities(
             cmd.SetVelocities(np.array([0]), np.array([0.1, 0.2]))
         )
 

@@ -84,7 +84,7 @@ class Twin:
     def step(self, command: Any, count: int) -> None:
         for _ in range(count):
             v, vy, w = (np.ascontiguousarray(c) for c in command.T)
-            self.sim.core.submit_velocities(
+            self.sim.core.accept_velocities(
                 SetVelocities(self.sim.fleet.robot_rows, v, w, vy)
             )
             self.sim.step()

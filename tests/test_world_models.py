@@ -65,7 +65,7 @@ class Twin:
     def step(self, command: np.ndarray, count: int) -> None:
         for _ in range(count):
             v, vy, w = (np.ascontiguousarray(c) for c in command.T)
-            self.sim.core.submit_velocities(SetVelocities(np.arange(2), v, w, vy))
+            self.sim.core.accept_velocities(SetVelocities(np.arange(2), v, w, vy))
             self.sim.step()
 
     def check(self, worlds: Worlds, i: int) -> None:

@@ -72,7 +72,7 @@ class Twin:
     def step(self, command: np.ndarray, count: int) -> None:
         for _ in range(count):
             v, vy, w = (np.ascontiguousarray(c) for c in command.T)
-            self.sim.core.submit_velocities(
+            self.sim.core.accept_velocities(
                 SetVelocities(np.arange(len(ROBOTS)), v, w, vy)
             )
             self.sim.step()

@@ -83,7 +83,7 @@ def same(worlds: Worlds, i: int, sim: Simulation) -> None:
 def drive(sim: Simulation, command: np.ndarray, count: int) -> None:
     for _ in range(count):
         v, vy, w = (np.ascontiguousarray(c) for c in command.T)
-        sim.core.submit_velocities(SetVelocities(sim.fleet.robot_rows, v, w, vy))
+        sim.core.accept_velocities(SetVelocities(sim.fleet.robot_rows, v, w, vy))
         sim.step()
 
 

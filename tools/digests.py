@@ -344,7 +344,9 @@ def late(threads: int) -> Run:
                         commands.EmergencyStop(),
                     ]
                 )
-                sim.core.submit(robot.name, command, draw.choice(["one", "two"]))
+                sim.core.accept_command(
+                    robot.name, command, draw.choice(["one", "two"])
+                )
         if tick % 50 == 25:
             robots[0].set_parameters(command_latency=draw.uniform(0.3, 0.6))
 

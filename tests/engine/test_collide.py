@@ -22,7 +22,7 @@ PERFECT = {"odometry_error_mode": OdometryErrorMode.NONE}
 
 def test_a_robot_stops_at_the_wall_and_stays_stalled() -> None:
     e = engine(WALL, [(0, 0, 0)], **PERFECT)
-    e.submit("r0", cmd.SetVelocity(v=0.7))
+    e.queue_command("r0", cmd.SetVelocity(v=0.7))
     stalls = [bool(e.step().state.stall[0]) for _ in range(80)]
     first = stalls.index(True)
     assert all(stalls[first:]), (
@@ -38,10 +38,10 @@ def test_a_robot_stops_at_the_wall_and_stays_stalled() -> None:
 
 def test_backing_away_clears_the_stall_at_once() -> None:
     e = engine(WALL, [(1.7, 0, 0)], **PERFECT)
-    e.submit("r0", cmd.SetVelocity(v=0.5))
+    e.queue_command("r0", cmd.SetVelocity(v=0.5))
     e.step(20)
     assert e.state.stall[0]
-    e.submit("r0", cmd.SetVelocity(v=-0.5))
+    e.queue_command("r0", cmd.SetVelocity(v=-0.5))
     e.step()
     assert not e.state.stall[0]
     assert e.state.vel[0, 0] < 0
@@ -49,16 +49,16 @@ def test_backing_away_clears_the_stall_at_once() -> None:
 
 def test_stall_ends_when_the_robot_stops_trying() -> None:
     e = engine(WALL, [(1.7, 0, 0)])
-    e.submit("r0", cmd.SetVelocity(v=0.5))
+    e.queue_command("r0", cmd.SetVelocity(v=0.5))
     e.step(20)
-    e.submit("r0", cmd.Stop())
+    e.queue_command("r0", cmd.Stop())
     e.step()
     assert not e.state.stall[0]
 
 
 def test_turning_in_place_is_never_stalled() -> None:
     e = engine(WALL, [(1.7999, 0, 0)])
-    e.submit("r0", cmd.SetVelocity(w=1.0))
+    e.queue_command("r0", cmd.SetVelocity(w=1.0))
     e.step(40)
     assert not e.state.stall[0]
     assert abs(e.state.pose[0, 2]) > 1.0
@@ -66,10 +66,10 @@ def test_turning_in_place_is_never_stalled() -> None:
 
 def test_a_stalled_robot_may_turn_away_with_its_velocity_still_commanded() -> None:
     e = engine(WALL, [(1.5, 0, 0)])
-    e.submit("r0", cmd.SetVelocity(v=0.3))
+    e.queue_command("r0", cmd.SetVelocity(v=0.3))
     e.step(20)
     assert e.state.stall[0]
-    e.submit("r0", cmd.SetVelocity(w=0.6))
+    e.queue_command("r0", cmd.SetVelocity(w=0.6))
     e.step(50)
     assert abs(e.state.pose[0, 2]) > 1.0, "it does not hang at the wall for ever"
     assert not e.state.stall[0], "and drives off along its new heading"
@@ -80,7 +80,7 @@ def test_fast_robots_do_not_tunnel() -> None:
         e = engine(WALL, [(0, 0, 0)], step_us=1_000_000)
         e.state.top_vel[:] = e.state.max_vel[:] = 10.0
         e.state.accel[:] = 0.0
-        e.submit("r0", cmd.SetVelocity(v=v))
+        e.queue_command("r0", cmd.SetVelocity(v=v))
         e.step(3)
         assert e.state.stall[0]
         assert e.state.pose[0, 0] == pytest.approx(1.8, abs=1e-3)
@@ -89,7 +89,7 @@ def test_fast_robots_do_not_tunnel() -> None:
 def test_robots_stop_each_other() -> None:
     e = engine(np.zeros((0, 4)), [(0, 0, 0), (2, 0, math.pi)])
     for name in ("r0", "r1"):
-        e.submit(name, cmd.SetVelocity(v=0.5))
+        e.queue_command(name, cmd.SetVelocity(v=0.5))
     e.step(60)
     assert e.state.stall.tolist() == [1, 1]
     assert e.state.pose[1, 0] - e.state.pose[0, 0] == pytest.approx(0.4, abs=1e-4)
@@ -99,7 +99,7 @@ def test_what_is_no_obstacle_lets_pass() -> None:
     box = BodySpec(name="box", parts=(OCTAGON,), returns=Returns(obstacle=False))
     e = engine(np.zeros((0, 4)), [(0, 0, 0)])
     e.add_bodies([(box, Pose(1, 0, 0))])
-    e.submit("r0", cmd.SetVelocity(v=0.5))
+    e.queue_command("r0", cmd.SetVelocity(v=0.5))
     e.step(60)
     assert e.state.pose[0, 0] > 1.5
 
@@ -107,8 +107,8 @@ def test_what_is_no_obstacle_lets_pass() -> None:
 def test_a_robot_that_overlaps_a_wall_can_leave_it_but_not_go_deeper() -> None:
     for heading, leaves in ((math.pi, True), (0.0, False)):
         e = engine(WALL, [(1.9, 0, 0)])
-        e.submit("r0", cmd.SetPose(Pose(1.9, 0, heading)))
-        e.submit("r0", cmd.SetVelocity(v=0.5))
+        e.queue_command("r0", cmd.SetPose(Pose(1.9, 0, heading)))
+        e.queue_command("r0", cmd.SetVelocity(v=0.5))
         e.step(30)
         assert bool(e.state.stall[0]) != leaves
         assert (e.state.pose[0, 0] < 1.6) == leaves
@@ -125,7 +125,7 @@ def test_a_robot_that_overlaps_a_wall_can_follow_it(
         (y1 + y2) / 2 - 0.17 * math.cos(heading),
     )
     e = engine(np.array([wall]), [(x, y, heading)])
-    e.submit("r0", cmd.SetVelocity(v=0.5))
+    e.queue_command("r0", cmd.SetVelocity(v=0.5))
     e.step(30)
     assert not e.state.stall[0]
     assert math.hypot(e.state.pose[0, 0] - x, e.state.pose[0, 1] - y) > 0.8
@@ -134,7 +134,7 @@ def test_a_robot_that_overlaps_a_wall_can_follow_it(
 def test_a_sensor_that_sticks_out_counts() -> None:
     nose = ((0.2, -0.05), (0.5, -0.05), (0.5, 0.05), (0.2, 0.05))
     e = engine(WALL, [(0, 0, 0)], parts=(OCTAGON, nose))
-    e.submit("r0", cmd.SetVelocity(v=0.5))
+    e.queue_command("r0", cmd.SetVelocity(v=0.5))
     e.step(80)
     assert e.state.pose[0, 0] == pytest.approx(1.5, abs=1e-4)
 
@@ -191,7 +191,7 @@ def test_a_crowd_never_overlaps(seed: int) -> None:
         for i in range(14):
             if k % 10 == 0:
                 # translation only: turning in place is allowed to overlap, see above
-                e.submit(
+                e.queue_command(
                     f"r{i}",
                     cmd.SetVelocity(v=rng.uniform(-1, 1), vy=rng.uniform(-1, 1), w=0.0),
                 )
@@ -228,20 +228,20 @@ def test_what_is_known_of_the_way_ahead_changes_nothing(seed: int) -> None:
             if rng.random() < 0.1:
                 speed = cmd.SetVelocity(v=rng.uniform(-1, 1), w=rng.uniform(-1, 1))
                 for e in (knowing, looking):
-                    e.submit(f"r{i}", speed)
+                    e.queue_command(f"r{i}", speed)
 
         # all stop at once, and time stands still for a moment
         if k % 11 == 5:
             for e in (knowing, looking):
                 for i in range(1, 30):
-                    e.submit(f"r{i}", cmd.SetVelocity(v=0.0, w=0.0))
+                    e.queue_command(f"r{i}", cmd.SetVelocity(v=0.0, w=0.0))
                 e.settle()
 
         # somebody puts one right beside another
         if k % 37 == 36:
             x, y, _ = knowing.state.pose[1]
             for e in (knowing, looking):
-                e.submit("r0", cmd.SetPose(Pose(x + 0.75, y, 0.0)))
+                e.queue_command("r0", cmd.SetPose(Pose(x + 0.75, y, 0.0)))
 
         if k == 80:
             more = random_segments(rng, 10)
@@ -265,14 +265,14 @@ def test_one_that_only_turns_knows_that_others_come_nearer() -> None:
     then it drove through that.
     """
     e = engine(np.zeros((0, 4)), [(0, 0, 0), (3, 0, math.pi)], **PERFECT)
-    e.submit("r0", cmd.SetVelocity(v=0.1))
+    e.queue_command("r0", cmd.SetVelocity(v=0.1))
     e.step(5)
-    e.submit("r0", cmd.SetVelocity(v=0.0, w=1.0))
-    e.submit("r1", cmd.SetVelocity(v=0.5, w=0.0))
+    e.queue_command("r0", cmd.SetVelocity(v=0.0, w=1.0))
+    e.queue_command("r1", cmd.SetVelocity(v=0.5, w=0.0))
     e.step(75)
     assert e.state.stall.tolist() == [0, 1], "the other one is beside it"
-    e.submit("r0", cmd.SetVelocity(v=0.5, w=0.0))
-    e.submit("r1", cmd.SetVelocity(v=0.0))
+    e.queue_command("r0", cmd.SetVelocity(v=0.5, w=0.0))
+    e.queue_command("r1", cmd.SetVelocity(v=0.0))
     assert abs(e.state.pose[0, 2]) < 1.0, "it looks at the other one"
     e.step(5)
     assert e.state.stall[0] == 1

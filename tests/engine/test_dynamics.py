@@ -445,7 +445,7 @@ def test_each_command_of_motion_takes_a_pushed_robot_to_its_motors(
     assert velocity(sim, "r")[1] == pytest.approx(0.5, rel=1e-6), (
         "wheels that roll freely do not hold it"
     )
-    sim.core.submit("r", command)
+    sim.core.accept_command("r", command)
     sim.step(100)
     vx, vy, w = velocity(sim, "r")
     assert abs(vy) < 0.2, "its wheels do not slide on sideways"

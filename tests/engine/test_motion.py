@@ -27,7 +27,7 @@ def one(**options) -> Engine:
 
 def run(e: Engine, *commands: cmd.Command, steps: int = 1) -> np.ndarray:
     for c in commands:
-        e.submit("r0", c)
+        e.queue_command("r0", c)
     return np.array([e.step().state.vel[0].copy() for _ in range(steps)])
 
 
@@ -94,7 +94,7 @@ def test_moves_arrive_within_a_millimetre_in_any_direction(
     distance: float, heading: float
 ) -> None:
     e = engine(NOTHING, [(1, 2, heading)], **PERFECT)
-    e.submit("r0", cmd.MoveBy(distance))
+    e.queue_command("r0", cmd.MoveBy(distance))
     best = [abs(e.step().state.vel[0, 0]) for _ in range(200)]
     x, y, _th = e.state.pose[0]
     assert (
@@ -128,7 +128,7 @@ def test_setv_limits_moves_and_velocities() -> None:
     e = one()
     v = run(e, cmd.SetLimits(v=0.2), cmd.SetVelocity(v=1.0), steps=20)
     assert v[:, 0].max() == pytest.approx(0.2)
-    e.submit("r0", cmd.SetLimits(v=99.0))
+    e.queue_command("r0", cmd.SetLimits(v=99.0))
     e.step()
     assert e.state.max_vel[0, 0] == e.state.top_vel[0, 0], (
         "never above the model's own limit"
@@ -138,7 +138,7 @@ def test_setv_limits_moves_and_velocities() -> None:
 @pytest.mark.parametrize("heading", [0.5, -3.0, math.pi, 2.2])
 def test_headings_arrive_the_short_way(heading: float) -> None:
     e = engine(NOTHING, [(0, 0, 1.0)], **PERFECT)
-    e.submit("r0", cmd.TurnTo(heading))
+    e.queue_command("r0", cmd.TurnTo(heading))
     turned = np.array([e.step().state.vel[0, 2] for _ in range(150)]).sum() * 0.1
     assert e.state.odom[0, 2] == pytest.approx(heading, abs=0.002)
     assert turned == pytest.approx(math.remainder(heading, 2 * math.pi), abs=0.01)
@@ -205,8 +205,8 @@ def test_stopping_distance() -> None:
 def test_emergency_stop_latches_until_at_rest() -> None:
     e = one()
     run(e, cmd.SetVelocity(v=3.0, w=1.0), steps=60)
-    e.submit("r0", cmd.EmergencyStop())
-    e.submit("r0", cmd.SetVelocity(v=1.0))
+    e.queue_command("r0", cmd.EmergencyStop())
+    e.queue_command("r0", cmd.SetVelocity(v=1.0))
     v = run(e, steps=1)
     assert v[0, 0] == pytest.approx(3.0 - 0.9999), "9.999 m/s²"
     assert e.state.estop[0] == 1
@@ -230,7 +230,7 @@ def test_halt_is_immediate() -> None:
     run(e, cmd.SetVelocity(v=1.0), steps=30)
     assert run(e, cmd.Halt(), steps=1)[0].tolist() == [0, 0, 0]
     e.state.stall[0] = e.state.estop[0] = 1
-    e.submit("r0", cmd.Halt())
+    e.queue_command("r0", cmd.Halt())
     e.settle()
     assert (e.state.stall[0], e.state.estop[0]) == (0, 0), (
         "nothing blocks what does not want to move"
@@ -241,7 +241,7 @@ def test_halt_is_immediate() -> None:
 def test_arcs_are_exact(vx: float, vy: float, w: float) -> None:
     e = one()
     e.state.accel[:] = e.state.decel[:] = 0.0
-    e.submit("r0", cmd.SetVelocity(v=vx, vy=vy, w=w))
+    e.queue_command("r0", cmd.SetVelocity(v=vx, vy=vy, w=w))
     e.step(10)
     x, y, th = naive.exp((vx, vy, w), 1.0)
     assert e.state.pose[0, :2].tolist() == pytest.approx([x, y], abs=1e-9)
@@ -255,7 +255,7 @@ def test_a_circle_closes_for_any_step_length() -> None:
     for step_us in (10_000, 100_000, 250_000):
         e = one(step_us=step_us)
         e.state.accel[:] = e.state.decel[:] = 0.0
-        e.submit("r0", cmd.SetVelocity(v=0.5, w=2 * math.pi / 10))
+        e.queue_command("r0", cmd.SetVelocity(v=0.5, w=2 * math.pi / 10))
         e.step(10_000_000 // step_us)
         assert np.abs(e.state.pose[0, :2]).max() < 1e-9
 

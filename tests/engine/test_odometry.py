@@ -42,7 +42,7 @@ def fleet(mode: OdometryErrorMode, n: int = 1, seed: int = 1) -> Engine:
 
 def drive(e: Engine, steps: int, **velocity: float) -> None:
     for name in e.rows:
-        e.submit(name, cmd.SetVelocity(**velocity))
+        e.queue_command(name, cmd.SetVelocity(**velocity))
     e.step(steps)
 
 
@@ -116,7 +116,7 @@ def test_statistics_of_random_init() -> None:
 def test_putting_a_robot_elsewhere_does_not_move_its_odometry() -> None:
     e = fleet(MODES.NONE)
     drive(e, 10, v=0.5)
-    e.submit("r0", cmd.SetPose(Pose(9, 9, 1)))
+    e.queue_command("r0", cmd.SetPose(Pose(9, 9, 1)))
     before = e.state.odom[0].copy()
     drive(e, 1, v=0.0)
     assert e.state.pose[0].tolist() == pytest.approx([9, 9, 1])
@@ -128,7 +128,7 @@ def test_resetting_odometry_leaves_the_truth() -> None:
     drive(e, 10, v=0.5)
     drive(e, 1, v=0.0)
     pose = e.state.pose[0].copy()
-    e.submit("r0", cmd.SetOdometry())
+    e.queue_command("r0", cmd.SetOdometry())
     e.step()
     assert e.state.odom[0].tolist() == [0, 0, 0]
     assert np.array_equal(pose, e.state.pose[0])

@@ -400,7 +400,7 @@ def crowd_equals_the_twin(scene: Scene, poses: list[Pose]) -> None:
     )
     rng = np.random.default_rng(4)
     for i in range(len(poses)):
-        e.submit(
+        e.queue_command(
             f"r{i}", cmd.SetVelocity(v=rng.uniform(-0.8, 0.8), w=rng.uniform(-1, 1))
         )
 

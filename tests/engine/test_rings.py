@@ -102,7 +102,7 @@ def world(latency: float) -> Simulation:
 def test_the_newest_of_too_many_commands_replaces_the_last(count: int) -> None:
     sim = world(latency=1.0)
     for k in range(count):
-        sim.core.submit("a", cmd.MoveBy(float(k)))
+        sim.core.accept_command("a", cmd.MoveBy(float(k)))
     sent = sim.core.engine.channels.under_way()["a"]
     moves = [one.command for one in sent if isinstance(one.command, cmd.MoveBy)]
     most = min(count, MAX_UNDER_WAY)
@@ -114,12 +114,14 @@ def test_the_newest_of_too_many_commands_replaces_the_last(count: int) -> None:
 
 def test_sources_of_commands_under_way_are_remembered_and_no_others() -> None:
     sim = world(latency=0.3)
-    sim.core.submit("a", cmd.MoveBy(1.0), "first")
+    sim.core.accept_command("a", cmd.MoveBy(1.0), "first")
     for k in range(4 * MAX_SOURCES):
         if k % 100 == 99:
             sim.step()
             assert len(sim.core.engine.channels._sources) <= 2 * MAX_SOURCES
-        sim.core.submit("a", cmd.Stop() if k % 2 else cmd.TurnBy(0.1), f"client {k}")
+        sim.core.accept_command(
+            "a", cmd.Stop() if k % 2 else cmd.TurnBy(0.1), f"client {k}"
+        )
         if k % 100 == 99:
             sent = sim.core.engine.channels.under_way()["a"]
             assert sent[-1].source == f"client {k}"

@@ -30,7 +30,7 @@ def test_commands_take_effect_in_a_defined_order() -> None:
     for sources in (["b", "a"], ["a", "b"]):
         e = engine(NOTHING, [(0, 0, 0)])
         for s in sources:
-            e.submit("r0", cmd.SetVelocity(v=1.0 if s == "a" else 0.2), s)
+            e.queue_command("r0", cmd.SetVelocity(v=1.0 if s == "a" else 0.2), s)
         e.step(30)
         results.append(e.state.vel[0, 0])
 
@@ -41,8 +41,8 @@ def test_commands_of_either_kind_wait_for_the_next_step() -> None:
     e = engine(NOTHING, [(0, 0, 0), (3, 0, 1)])
     assert not e.is_pending
     for submit in (
-        lambda: e.submit("r0", cmd.Stop()),
-        lambda: e.submit_velocities(
+        lambda: e.queue_command("r0", cmd.Stop()),
+        lambda: e.queue_velocities(
             cmd.SetVelocities(np.array([0, 1]), v=np.array([0.1, 0.2]))
         ),
     ):
@@ -54,11 +54,11 @@ def test_commands_of_either_kind_wait_for_the_next_step() -> None:
 
 def test_adding_and_removing_keeps_the_others() -> None:
     e = engine(NOTHING, [(0, 0, 0), (3, 0, 1), (6, 0, 2)])
-    e.submit("r2", cmd.SetVelocity(v=0.5))
-    e.submit("r1", cmd.SetVelocity(v=0.5))
+    e.queue_command("r2", cmd.SetVelocity(v=0.5))
+    e.queue_command("r1", cmd.SetVelocity(v=0.5))
     e.step(3)
     before = {n: e.state.pose[i].copy() for n, i in e.rows.items()}
-    e.submit("r1", cmd.Stop())
+    e.queue_command("r1", cmd.Stop())
     e.remove_body("r1")
     assert list(e.rows) == ["r0", "r2"]
     assert np.array_equal(e.state.pose[e.rows["r2"]], before["r2"])
@@ -78,7 +78,7 @@ def test_adding_and_removing_keeps_the_others() -> None:
 def test_velocities_of_many_that_wait_are_still_those_of_the_same_bodies() -> None:
     e = engine(NOTHING, [(3.0 * i, 0, 0) for i in range(5)])
     wanted = np.array([0.1, 0.2, 0.3, 0.4])
-    e.submit_velocities(cmd.SetVelocities(np.array([4, 0, 3, 1]), v=wanted, w=-wanted))
+    e.queue_velocities(cmd.SetVelocities(np.array([4, 0, 3, 1]), v=wanted, w=-wanted))
     e.remove_bodies(["r0", "r2", "r3"])
     e.step(40)
     assert {name: e.state.vel[row].tolist() for name, row in e.rows.items()} == {
@@ -89,7 +89,7 @@ def test_velocities_of_many_that_wait_are_still_those_of_the_same_bodies() -> No
 
 def test_settling_does_not_move_anything() -> None:
     e = engine(NOTHING, [(0, 0, 0)])
-    e.submit("r0", cmd.SetVelocity(v=0.5))
+    e.queue_command("r0", cmd.SetVelocity(v=0.5))
     e.step(5)
     before = e.state.pose.copy()
     e.settle()

@@ -120,7 +120,7 @@ def test_a_ghost_is_neither_seen_nor_felt_and_can_come_back() -> None:
 def test_a_ghost_does_not_collide_itself() -> None:
     sim = Simulation(walled(1.0), odometry_error="none")
     robot = sim.add_robot("p3dx", "r", pose=Pose())
-    robot.command.submit(SetVisible(Visible.NONE))
+    robot.command.issue_command(SetVisible(Visible.NONE))
     robot.command(v=1.0)
     sim.step(40)
     assert robot.truth.x > 1.5
@@ -202,7 +202,7 @@ def test_one_coordinate_of_the_pose() -> None:
     sim = Simulation()
     robot = sim.add_robot("p3dx", "r", pose=Pose(1.0, 2.0, 0.5))
     for axis, value in ((0, 4.0), (1, 5.0), (2, 1.5)):
-        robot.command.submit(SetPoseAxis(axis, value))
+        robot.command.issue_command(SetPoseAxis(axis, value))
     sim.step()
     assert robot.truth == Pose(4.0, 5.0, 1.5)
     assert robot.odom == Pose()
@@ -306,7 +306,7 @@ def test_a_body_is_held_until_each_that_holds_it_has_let_go() -> None:
     assert is_held()
     # in one step, and in the order in which sources are sorted the first lets go last
     sim.hold("r", source="page")
-    robot.command.submit(cmd.Hold(False))
+    robot.command.issue_command(cmd.Hold(False))
     assert is_held()
     sim.hold("r", False, source="page")
     robot.command.hold()

@@ -224,7 +224,7 @@ def test_what_happens_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         sim.put("ann", (15.6, 3.0, 0.0))
         for _ in range(20):
-            sim.core.submit("ann", SetVelocity(v=0.5), "ros")
+            sim.core.accept_command("ann", SetVelocity(v=0.5), "ros")
             steps(parts, 1)
             said()
 

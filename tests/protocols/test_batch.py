@@ -188,7 +188,7 @@ def test_extreme_poses_saturate_and_wrap_alike() -> None:
     modem, sessions = world(["p3dx", "seekur", "amigo"])
     for value in (1e7, -1e7, 32.7675, -32.768, 1e-9):
         for session in sessions:
-            session.port.submit(SetOdometry(Pose(value, -value, math.pi)))
+            session.port.issue_command(SetOdometry(Pose(value, -value, math.pi)))
         modem.sim.step()
         for session, made in zip(sessions, Batch().make(sessions), strict=True):
             assert made is not None

@@ -257,7 +257,7 @@ def test_positions_wrap_as_16_bit_counters() -> None:
         (31.80, 31),
         (-15.90, 32753),
     ):
-        port.submit(SetOdometry(Pose(x, 0.0, 0.0)))
+        port.issue_command(SetOdometry(Pose(x, 0.0, 0.0)))
         sim.settle()
         assert build_sip(port, port.state(), sonar_on=False).x == expected
 

@@ -344,7 +344,7 @@ def test_a_branch_is_in_the_journal() -> None:
     sim.robots["ann"].port("pioneer").drive(v=0.3)
     sim.step(20)
     sim.replace_scene(OTHER)
-    sim.core.submit("ann", cmd.Halt())
+    sim.core.accept_command("ann", cmd.Halt())
     sim.step(10)
     sim.history.go_on_from(1.0)
     sim.step(10)

@@ -169,7 +169,7 @@ POKES: dict[str, tuple[Callable[[Simulation], object], str, str]] = {
         "is there: recorded False, now True",
     ),
     "queue": (
-        lambda sim: sim.core.engine.submit("a", cmd.SetLimits(v=0.0625)),
+        lambda sim: sim.core.engine.queue_command("a", cmd.SetLimits(v=0.0625)),
         "a",
         "max_vel.x: recorded 0.0625",
     ),

@@ -387,7 +387,7 @@ def test_latched_topics_are_said_again_only_when_they_change() -> None:
             step(sim, graph)
         assert len(state.sent) == 1
         was = state.sent[0].message.data
-        sim.robots["r0"].port("other").submit(EnableMotors(not was))
+        sim.robots["r0"].port("other").issue_command(EnableMotors(not was))
         for _ in range(5):
             step(sim, graph)
         assert [m.message.data for m in state.sent] == [was, not was]

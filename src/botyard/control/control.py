@@ -153,7 +153,7 @@ class Control(Site):
         """
         # The only check of permissions for changes of the world.
         self.check(caller, type(operation))
-        # The journal names the caller for all commands that the operation submits.
+        # The journal names the caller for all commands that the operation issues.
         with acting(caller.source), self._undoing.watch(self, caller, operation):
             result = operation.perform(self, caller)
         # After the undo context, which needs the state before the change takes effect.

@@ -100,7 +100,7 @@ class Drive(Operation[None]):
         robot.take_over(caller.source)
         # Wall time, because the driver may disconnect while simulated time is paused.
         control.driven[self.robot] = caller, control.wall() + self.timeout
-        port.submit(cmd.SetVelocity(v=self.v, w=self.w, vy=self.vy))
+        port.issue_command(cmd.SetVelocity(v=self.v, w=self.w, vy=self.vy))
 
 
 def stop_manual_drive(control: Site, robot: str) -> None:
@@ -108,7 +108,7 @@ def stop_manual_drive(control: Site, robot: str) -> None:
     driver = control.driven.pop(robot, None)
     there = control.sim.robots.get(robot)
     if driver is not None and there is not None:
-        there.port(driver[0].source).submit(cmd.Stop())
+        there.port(driver[0].source).issue_command(cmd.Stop())
         # Release after the stop: a robot without claims may be taken over at once.
         there.release(driver[0].source)
 

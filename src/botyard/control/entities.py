@@ -84,7 +84,7 @@ class SetBodyState(Operation[None]):
             sim.put(body, self.pose, caller.source)
 
         if self.twist is not None and control.is_movable(body):
-            sim.core.submit(body, SetTwist(self.twist), caller.source)
+            sim.core.accept_command(body, SetTwist(self.twist), caller.source)
 
 
 @dataclass(frozen=True, kw_only=True)

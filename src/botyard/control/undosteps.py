@@ -220,7 +220,7 @@ def _put(
         # Odometry is set at the true pose where it has no error, because that
         # determines its frame.
         sim.put(name, compose(frame, odom), source)
-        sim.core.submit(name, cmd.SetOdometry(odom), source)
+        sim.core.accept_command(name, cmd.SetOdometry(odom), source)
 
     sim.put(name, pose, source)
 

@@ -765,7 +765,7 @@ class Engine:
 
     # -- Commands
 
-    def submit(self, name: str, command: Command, source: str = "api") -> None:
+    def queue_command(self, name: str, command: Command, source: str = "api") -> None:
         """Queue a command for the next step; raise KeyError for an unknown name.
 
         Commands of one step take effect in the order of bodies, then sources, then
@@ -809,7 +809,7 @@ class Engine:
 
         self.channels.put(name, self.clock.tick, waiting)
 
-    def submit_velocities(self, command: SetVelocities, source: str = "api") -> None:
+    def queue_velocities(self, command: SetVelocities, source: str = "api") -> None:
         """Queue velocities of many bodies for the next step.
 
         The result is the same as with a `SetVelocity` for each of them.

@@ -45,7 +45,7 @@ class Bodies(ReadOnly):
         """
         core = self.core
         core.check_there(name)
-        core.submit(name, cmd.SetPose(arguments.pose(pose)), source)
+        core.accept_command(name, cmd.SetPose(arguments.pose(pose)), source)
 
     def put_back(self, names: Sequence[str] | None = None, source: str = "api") -> None:
         """Return robots and boxes of the map to their starts at the next step.
@@ -139,7 +139,7 @@ class Bodies(ReadOnly):
         core = self.core
         core.check_there(name)
         force = arguments.triple((fx, fy, torque), "fx", "fy", "torque")
-        core.submit(name, cmd.Demand(Control.FORCE, force), source)
+        core.accept_command(name, cmd.Demand(Control.FORCE, force), source)
 
     def pull_to(self, name: str, pose: PoseLike, source: str = "api") -> None:
         """Let the PD controller of a body with mass move it to a pose (m, m, rad).
@@ -148,7 +148,9 @@ class Bodies(ReadOnly):
         """
         core = self.core
         core.check_there(name)
-        core.submit(name, cmd.Demand(Control.POSE, arguments.pose(pose)), source)
+        core.accept_command(
+            name, cmd.Demand(Control.POSE, arguments.pose(pose)), source
+        )
 
     def throw(
         self, name: str, vx: float, vy: float = 0.0, w: float = 0.0, source: str = "api"
@@ -160,7 +162,7 @@ class Bodies(ReadOnly):
         core = self.core
         core.check_there(name)
         twist = arguments.triple((vx, vy, w), "vx", "vy", "w")
-        core.submit(name, cmd.Demand(Control.TWIST, twist), source)
+        core.accept_command(name, cmd.Demand(Control.TWIST, twist), source)
 
     def attach(self, carrier: str, name: str) -> None:
         """Attach a body to a carrier at its present place.

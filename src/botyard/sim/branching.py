@@ -28,7 +28,7 @@ from botyard.sim.core import Core
 from botyard.sim.statehead import Head, Known, Rays, Roster
 
 SOURCE: Final = "branch"
-"""Source of the commands that a branch submits."""
+"""Source of the commands that a branch issues."""
 
 
 def branch(
@@ -105,7 +105,7 @@ def branch(
     for name in stopped:
         # After the restoration, which would overwrite queued commands.
         for command in (cmd.Stop(), *commands.get(name, ())):
-            core.submit(name, command, SOURCE)
+            core.accept_command(name, command, SOURCE)
 
     for name, row in core.engine.rows.items():
         # Holds belong to connections: a source that held the body then may have left,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from botyard.api import arguments
 from botyard.api.readonly import ReadOnly
 from botyard.engine import commands as cmd
@@ -13,6 +16,8 @@ from botyard.sim.core import Member
 class Commands(ReadOnly):
     """Commands to a robot in SI units; they take effect at the start of the next step."""
 
+    _moved: ClassVar[Mapping[str, str]] = {"submit": "issue_command"}
+
     def __init__(self, robot: Member, source: str) -> None:
         self._robot = robot
         self._source = source
@@ -20,9 +25,9 @@ class Commands(ReadOnly):
     def __repr__(self) -> str:
         return f"<Commands to {self._robot.name}>"
 
-    def submit(self, command: cmd.Command) -> None:
+    def issue_command(self, command: cmd.Command) -> None:
         """Queue any command of `botyard.engine.commands`."""
-        self._robot._core.submit(self._robot.name, command, self._source)
+        self._robot._core.accept_command(self._robot.name, command, self._source)
 
     def __call__(
         self, v: float | None = None, w: float | None = None, vy: float | None = None
@@ -44,7 +49,7 @@ class Commands(ReadOnly):
         # Zero is harmless for every robot: programs pass it to be explicit.
         if vy:
             self._check_sideways(vy)
-        self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
+        self.issue_command(cmd.SetVelocity(v=v, w=w, vy=vy))
 
     def _check_sideways(self, vy: float) -> None:
         spec = self._robot.spec
@@ -65,49 +70,49 @@ class Commands(ReadOnly):
 
     def move(self, distance: float) -> None:
         """Drive straight by a signed distance, m, measured by odometry."""
-        self.submit(cmd.MoveBy(distance))
+        self.issue_command(cmd.MoveBy(distance))
 
     def turn_to(self, heading: float) -> None:
         """Turn to a heading in the odometry frame, rad."""
-        self.submit(cmd.TurnTo(heading))
+        self.issue_command(cmd.TurnTo(heading))
 
     def turn_by(self, angle: float) -> None:
         """Turn by an angle, rad."""
-        self.submit(cmd.TurnBy(angle))
+        self.issue_command(cmd.TurnBy(angle))
 
     def stop(self) -> None:
         """Stop with the normal deceleration."""
-        self.submit(cmd.Stop())
+        self.issue_command(cmd.Stop())
 
     def emergency_stop(self) -> None:
         """Stop with the highest deceleration."""
-        self.submit(cmd.EmergencyStop())
+        self.issue_command(cmd.EmergencyStop())
 
     def enable(self, on: bool = True) -> None:
         """Switch the motors on or off.
 
         They stay off while `Robot.motors_inhibited` states a reason.
         """
-        self.submit(cmd.EnableMotors(on))
+        self.issue_command(cmd.EnableMotors(on))
 
     def set_pose(self, x: float, y: float, th: float = 0.0) -> None:
         """Place the robot at a true pose (m, m, rad); its odometry stays unchanged."""
-        self.submit(cmd.SetPose(arguments.pose((x, y, th))))
+        self.issue_command(cmd.SetPose(arguments.pose((x, y, th))))
 
     def hold(self, on: bool = True) -> None:
         """Hold the robot in place, for example to drag it with `set_pose`.
 
         After the release it continues with its commands.
         """
-        self.submit(cmd.Hold(on))
+        self.issue_command(cmd.Hold(on))
 
     def reset_odometry(self) -> None:
         """Reset the odometry to zero."""
-        self.submit(cmd.SetOdometry())
+        self.issue_command(cmd.SetOdometry())
 
     def odometry_errors(self, on: bool) -> None:
         """Switch odometry errors on (in the mode of the simulation) or off (TODO-033)."""
         engine = self._robot._core.engine
         # "On" restores the mode with which the simulation was made.
         mode = engine.odometry_error_mode if on else OdometryErrorMode.NONE
-        self.submit(cmd.SetOdometryErrors(mode, int(engine.seed_word)))
+        self.issue_command(cmd.SetOdometryErrors(mode, int(engine.seed_word)))

@@ -97,7 +97,7 @@ class Member(ReadOnly):
         origin = self.spec.odometry_origin
         odometry = Pose() if origin is None else relative(origin, pose)
         for command in (cmd.SetPose(pose), cmd.Halt(), cmd.SetOdometry(odometry)):
-            self._core.submit(self.name, command, source)
+            self._core.accept_command(self.name, command, source)
 
     @property
     def _is_removed(self) -> bool:
@@ -264,10 +264,13 @@ class Core:
                 "botyard.serve returned"
             )
 
-    def submit(self, name: str, command: cmd.Command, source: str = "api") -> None:
-        """Queue a command to a robot or a box for the next step.
+    def accept_command(
+        self, name: str, command: cmd.Command, source: str = "api"
+    ) -> None:
+        """Check and record a command to a robot or a box, and queue it.
 
-        See `botyard.engine.commands`.
+        All commands of users, programs and clients pass here. They take effect in the
+        next step; see `botyard.engine.commands`.
 
         Raises
         ------
@@ -299,7 +302,7 @@ class Core:
             else:
                 self._box_placements[name] = self._box_placements.get(name, 0) + 1
 
-        engine.submit(name, command, source)
+        engine.queue_command(name, command, source)
         # Checked here also for speed: usually there is no listener.
         if self.journal.is_read:
             if type(command) is cmd.SetVelocity:
@@ -307,10 +310,10 @@ class Core:
             else:
                 self.note(source, Submit, name, command)
 
-    def submit_velocities(
+    def accept_velocities(
         self, command: cmd.SetVelocities, source: str = "api"
     ) -> None:
-        """Queue velocities of many bodies for the next step.
+        """Check and record velocities of many bodies, and queue them.
 
         Rows of the command are rows of the engine. Its arrays are copied.
 
@@ -320,13 +323,18 @@ class Core:
             Rows are not whole numbers, do not exist or occur twice, or another array has not
             the same length.
         """
-        self.queue_velocities(command.checked(len(self.engine.specs)), source)
+        self.accept_checked_velocities(command.checked(len(self.engine.specs)), source)
 
-    def queue_velocities(self, command: cmd.SetVelocities, source: str) -> None:
-        """Queue velocities with checked rows and arrays that no other code changes."""
+    def accept_checked_velocities(
+        self, command: cmd.SetVelocities, source: str
+    ) -> None:
+        """Record and queue velocities with checked rows.
+
+        No other code may change the arrays of the command.
+        """
         self.check_thread()
         self.note(source, SubmitVelocities, command)
-        self.engine.submit_velocities(command, source)
+        self.engine.queue_velocities(command, source)
 
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
         """Hold a robot or a box in place, for example to drag it with `put`.
@@ -351,7 +359,7 @@ class Core:
         if holders:
             self.holds[name] = holders
         # The body is released only when the last source lets go.
-        self.engine.submit(name, cmd.Hold(bool(holders)), _HOLDING)
+        self.engine.queue_command(name, cmd.Hold(bool(holders)), _HOLDING)
         self.note(source, Submit, name, command)
 
     def placements(self, name: str) -> int:
@@ -418,7 +426,7 @@ class Core:
 
         for name, pose in places_back(self.engine, starts, boxes).items():
             if name in boxes:
-                self.submit(name, cmd.SetPose(pose), source)
+                self.accept_command(name, cmd.SetPose(pose), source)
             else:
                 self.robots[name]._put_back(pose, source)
 

@@ -124,7 +124,9 @@ class Fleet(ReadOnly):
         ]
         if values[2] is not None and values[2].any():
             self._check_sideways()
-        self._core.queue_velocities(SetVelocities(self.robot_rows, *values), "api")
+        self._core.accept_checked_velocities(
+            SetVelocities(self.robot_rows, *values), "api"
+        )
 
     def _each(self, value: ArrayLike, what: str) -> F8:
         """Broadcast a value to (n,). Always returns a copy."""

@@ -28,8 +28,6 @@ MOVED: Final[Mapping[str, str]] = MappingProxyType(
                 "placements",
                 "range_step",
                 "sensor_noise",
-                "submit",
-                "submit_velocities",
                 "threads",
                 "timing",
                 "unique_name",
@@ -59,6 +57,8 @@ MOVED: Final[Mapping[str, str]] = MappingProxyType(
         "rays": "core.descriptions.rays",
         "rest_program": "core.programs.rest",
         "save_moment": "core.states.save_moment",
+        "submit": "core.accept_command",
+        "submit_velocities": "core.accept_velocities",
         "world": "botyard.sim.worldfiles.world_of",
     }
 )

@@ -6,6 +6,7 @@ Implements `botyard.model.robotport.RobotPort`.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -80,7 +81,7 @@ class Port:
     def claim(self) -> None:
         """Register the session as a source of commands, and reset odometry and limits."""
         self._robot.claim(self._source)
-        self.submit(cmd.SetOdometry())
+        self.issue_command(cmd.SetOdometry())
         self.reset_limits()
 
     def release(self) -> None:
@@ -103,20 +104,29 @@ class Port:
                 robot.motors_on or self._has_switched_off
             )
             for command in (cmd.Halt(), cmd.EnableMotors(on), cmd.SetOdometry()):
-                self.submit(command)
+                self.issue_command(command)
             # A controller or client that takes over may then enable the motors again.
             robot._is_left_off = not on and (robot.motors_on or self._has_switched_off)
             self.reset_limits()
 
-    def submit(self, command: cmd.Command) -> None:
+    def issue_command(self, command: cmd.Command) -> None:
         """Queue a command for the next step."""
-        self._commands.submit(command)
+        self._commands.issue_command(command)
+
+    def submit(self, command: cmd.Command) -> None:
+        """Queue a command; the old name of `issue_command`, for one release."""
+        warnings.warn(
+            "Port.submit has a new name: issue_command",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        self.issue_command(command)
 
     def drive(
         self, v: float | None = None, w: float | None = None, vy: float | None = None
     ) -> None:
         """Queue a command of velocities (m/s, rad/s, m/s to the left)."""
-        self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
+        self.issue_command(cmd.SetVelocity(v=v, w=w, vy=vy))
 
     def move(self, distance: float) -> None:
         """Queue a straight drive by a signed distance, m."""
@@ -147,22 +157,24 @@ class Port:
 
     def set_limits(self, v: float | None = None, w: float | None = None) -> None:
         """Queue limits of speed, m/s, and turn rate, rad/s."""
-        self.submit(cmd.SetLimits(v=v, w=w))
+        self.issue_command(cmd.SetLimits(v=v, w=w))
 
     def set_ramp(
         self, axis: int, accel: float | None = None, decel: float | None = None
     ) -> None:
         """Queue the acceleration and deceleration of an axis."""
-        self.submit(cmd.SetRamp(axis, accel=accel, decel=decel))
+        self.issue_command(cmd.SetRamp(axis, accel=accel, decel=decel))
 
     def set_odometry(self, pose: Pose) -> None:
         """Queue a command that sets the odometry to a pose."""
-        self.submit(cmd.SetOdometry(pose))
+        self.issue_command(cmd.SetOdometry(pose))
 
     def reset_limits(self) -> None:
         """Queue the speed limits and ramps of the model."""
         limits = self.spec.limits
-        self.submit(cmd.RestoreLimits(limits.accel, limits.decel, limits.heading_speed))
+        self.issue_command(
+            cmd.RestoreLimits(limits.accel, limits.decel, limits.heading_speed)
+        )
 
     def reset_pose(self) -> None:
         """Queue a return to the start pose, at rest and with odometry zero.
@@ -188,7 +200,7 @@ class Port:
                 self.name, value if axis == 0 else x, value if axis == 1 else y
             )
 
-        self.submit(cmd.SetPoseAxis(axis, value))
+        self.issue_command(cmd.SetPoseAxis(axis, value))
 
     def state(self) -> RobotState:
         """Return the state of the robot after the last step."""

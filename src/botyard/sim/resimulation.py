@@ -64,7 +64,7 @@ def _up_to(sim: Simulation, tick: int) -> Iterator[int]:
 
 def _submit_each(change: journal.SubmitEach, sim: Simulation, source: str) -> None:
     for name, command in change.each():
-        sim.core.submit(name, command, source)
+        sim.core.accept_command(name, command, source)
 
 
 def _set_rays(change: journal.SetRays, sim: Simulation, source: str) -> None:
@@ -90,9 +90,11 @@ def _reset(change: journal.Reset, sim: Simulation, source: str) -> None:
 
 
 REPLAYS: Final[Mapping[type[Change], Callable[[Any, Simulation, str], object]]] = {
-    journal.Submit: lambda c, sim, source: sim.core.submit(c.name, c.command, source),
+    journal.Submit: lambda c, sim, source: sim.core.accept_command(
+        c.name, c.command, source
+    ),
     journal.SubmitEach: _submit_each,
-    journal.SubmitVelocities: lambda c, sim, source: sim.core.submit_velocities(
+    journal.SubmitVelocities: lambda c, sim, source: sim.core.accept_velocities(
         c.command, source
     ),
     journal.AddRobots: lambda c, sim, _: sim.add_robots(c.spec, c.poses, c.names),

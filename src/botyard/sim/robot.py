@@ -408,7 +408,7 @@ class BaseRobot(Member):
 
         The change takes effect at the next step.
         """
-        self._core.submit(
+        self._core.accept_command(
             self.name,
             cmd.SetVisible(Visible.NONE if on else self.spec.returns.mask),
             source,
@@ -460,7 +460,7 @@ class BaseRobot(Member):
     def take_over(self, source: str = API) -> None:
         """Enable the motors if only the end of a client's session left them off."""
         if self._is_left_off and not self.motors_on:
-            self._core.submit(self.name, cmd.EnableMotors(True), source)
+            self._core.accept_command(self.name, cmd.EnableMotors(True), source)
 
     def press_estop(self, pressed: bool = True, source: str = API) -> None:
         """Press or release the emergency stop button.
@@ -473,9 +473,9 @@ class BaseRobot(Member):
         # The engine looks at the button in each step, so it misses a shorter press. A
         # queued command to enable the motors must not outlive it either.
         if not pressed and self.electrics.estop_pressed and not self.is_kept_off:
-            self._core.submit(self.name, cmd.EnableMotors(False), source)
+            self._core.accept_command(self.name, cmd.EnableMotors(False), source)
             if self.motors_on:
-                self._core.submit(self.name, cmd.EmergencyStop(), source)
+                self._core.accept_command(self.name, cmd.EmergencyStop(), source)
         with acting(source):
             self.electrics.estop_pressed = pressed
 

@@ -32,8 +32,8 @@ class SimulationCore(Core):
     ================  ==============================================================
     `engine`          arrays of all bodies, clock, tables of devices; for inspection
     `devices`         range sensors: subscriptions, ranges, latency
-    `submit`          queues a command to a robot or a box; see also
-                      `submit_velocities`, `is_pending`, `holders`, `placements`
+    `accept_command`  queues a command to a robot or a box; see also
+                      `accept_velocities`, `is_pending`, `holders`, `placements`
     `journal`         ``journal.listen(listener)`` reports each change from outside
     `feed`            revision counters of rare changes
     `robots`          handles by name; `unserve` hides robots from clients

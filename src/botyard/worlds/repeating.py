@@ -284,7 +284,7 @@ class Episode:
 
             v, vy, w = self.commands[call].T
             # Commands are stored as x, y, rotation, like the axes of the state.
-            sim.core.submit_velocities(SetVelocities(sim.fleet.robot_rows, v, w, vy))
+            sim.core.accept_velocities(SetVelocities(sim.fleet.robot_rows, v, w, vy))
             for _ in range(int(self.steps[call])):
                 yield sim.step()
 

@@ -1111,7 +1111,7 @@ class Worlds(ReadOnly):
         )
         if news.any():
             v, vy, w = self.command[i, news].T.copy()
-            sim.core.submit_velocities(
+            sim.core.accept_velocities(
                 SetVelocities(sim.fleet.robot_rows[news], v, w, vy)
             )
 

@@ -411,11 +411,11 @@ class EngineBody(Body):
             # its motors.
             return
 
-        self.drive(cmd.Demand(control, values))
+        self.issue_command(cmd.Demand(control, values))
 
-    def drive(self, command: cmd.Command) -> None:
-        """Submit a command, with AMBF as the source."""
-        self.ambf.sim.core.submit(self.body, command, SOURCE)
+    def issue_command(self, command: cmd.Command) -> None:
+        """Queue a command with AMBF as its source."""
+        self.ambf.sim.core.accept_command(self.body, command, SOURCE)
 
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
         """Command a body without mass.
@@ -492,14 +492,14 @@ class RobotBody(EngineBody):
         """Battery voltage, V."""
         return "battery, V", (self._port.electrics.volts,)
 
-    def drive(self, command: cmd.Command) -> None:
-        """Submit a command with AMBF as the source; the robot is claimed until `cease`."""
+    def issue_command(self, command: cmd.Command) -> None:
+        """Queue a command, and claim the robot for AMBF until `cease`."""
         # The robot is claimed by the first command, not by a mere subscription.
         if not self._drives:
             self.robot.claim(SOURCE)
             self._drives = True
 
-        self._port.submit(command)
+        self._port.issue_command(command)
 
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
         """Command a robot without mass.
@@ -522,14 +522,14 @@ class RobotBody(EngineBody):
         cos, sin = cosine_sine(th)
         # Velocities of commands are in world axes, velocities of drives in the robot's.
         v, vy = twist[0] * cos + twist[1] * sin, twist[1] * cos - twist[0] * sin
-        self.drive(cmd.SetVelocity(v=v, w=twist[2], vy=vy))
+        self.issue_command(cmd.SetVelocity(v=v, w=twist[2], vy=vy))
 
     def _stop(self) -> None:
         if self._drives:
             self._drives = False
             # With a force, the robot coasts instead.
             if not self._is_demanded():
-                self._port.submit(cmd.Stop())
+                self._port.issue_command(cmd.Stop())
             self.robot.release(SOURCE)
 
     def cease(self) -> None:

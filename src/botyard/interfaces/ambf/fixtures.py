@@ -532,7 +532,7 @@ class VehicleObject(AmbfObject):
         if len(self._power) == 2 and not any(w.steers for w in self.spec.wheels):
             half = abs(self.spec.wheels[0].y)
             left, right = (0.0 if self._stop else p * limits.x for p in self._power)
-            body.drive(
+            body.issue_command(
                 cmd.SetVelocity(
                     v=(left + right) / 2.0, w=(right - left) / (2.0 * half), vy=0.0
                 )

@@ -101,8 +101,8 @@ class RobotWithJoints(Protocol):
         """Set a function that is called before every step; None removes it."""
         ...
 
-    def drive(self, command: cmd.Command) -> None:
-        """Submit a command, with AMBF as the source."""
+    def issue_command(self, command: cmd.Command) -> None:
+        """Queue a command with AMBF as its source."""
         ...
 
 
@@ -176,7 +176,7 @@ class Wheels:
         v, w = self._kinematics.body_velocity(
             *(self._rate(k, *command) for k, command in enumerate(commands))
         )
-        body.drive(cmd.SetVelocity(v=v, w=w, vy=0.0))
+        body.issue_command(cmd.SetVelocity(v=v, w=w, vy=0.0))
 
     def _rate(self, index: int, kind: JointCommand, value: float) -> float:
         if kind == JointCommand.VELOCITY:
