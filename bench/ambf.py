@@ -39,7 +39,7 @@ from botyard.protocols.ros_messages.types import Types
 sock = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 reader, found = FrameReader(), []
 while not found:
-    found = list(reader.receive(sock.recv(1 << 16)))
+    found = list(reader.feed_bytes(sock.recv(1 << 16)))
 types = Types(more=definitions("2.0"))
 idle = types.encode_ros1(types.blank("ambf_msgs/RigidBodyCmd"), "ambf_msgs/RigidBodyCmd")
 numbers = [t.number for t in parse_topics(found[0].data)[1] if t.type_name == "ambf_msgs/RigidBodyCmd"]

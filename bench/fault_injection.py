@@ -196,7 +196,7 @@ def _clock_jumps() -> str:
             session.report(now)
         if session.handle_timer(now):
             session.report(now)
-        reports += len(Parser().receive(session.data_to_send()))
+        reports += len(Parser().feed_bytes(session.data_to_send()))
 
     return (
         f"session closed: {session.is_closed}; {reports} reports in 8 steps, "

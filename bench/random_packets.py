@@ -73,7 +73,7 @@ def attack(first: int, count: int, packets: int, seed: int) -> None:
     stock = [
         data
         for data in (mutated(rng) for _ in range(20_000))
-        if all(p.id != 2 for p in Parser().receive(data))
+        if all(p.id != 2 for p in Parser().feed_bytes(data))
     ]
     selector = selectors.DefaultSelector()
 
@@ -129,7 +129,7 @@ def attack(first: int, count: int, packets: int, seed: int) -> None:
             while data := s.recv(1 << 20):  # type: ignore[union-attr]
                 if any(
                     p.id == SIP[0] and Sip.decode(p).digout == MARK
-                    for p in parser.receive(data)
+                    for p in parser.feed_bytes(data)
                 ):
                     break
 

@@ -93,7 +93,7 @@ def read(shared: Path, name: str) -> Recording:
     steps = [Step(0.0, "start")]
     for event in lines[1:]:
         if event.get("dir") == "rx":
-            packets = Parser().receive(bytes.fromhex(event["hex"]))
+            packets = Parser().feed_bytes(bytes.fromhex(event["hex"]))
             steps[-1].received += packets
             steps[-1].times += [event["t"]] * len(packets)
         elif event.get("dir") == "tx":
@@ -146,7 +146,7 @@ def replay(
             line.send(step.sent)
         end = following.t if following else step.t + 0.3
         while True:
-            mine.received += parser.receive(line.take())
+            mine.received += parser.feed_bytes(line.take())
             if modem.sim.time >= end - 0.05:
                 break
             if (

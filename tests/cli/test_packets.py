@@ -342,7 +342,7 @@ def test_the_player_waits_for_the_handshake_and_keeps_the_times() -> None:
     for number in range(3):
         assert player.send(now) == frame(number) and player.send(now) == b""
         now = player.next_time(now) - 1.0
-        player.receive(frame(number), now)
+        player.feed_bytes(frame(number), now)
 
     assert player.send(now) == command(C.OPEN, 1)
     assert player.next_time(now) == pytest.approx(now + 0.3)
@@ -362,7 +362,7 @@ def test_a_silent_client_is_kept_alive() -> None:
     player = TracePlayer(trace_of([opened, passed(command(C.STOP), 5.0)]))
     for number in range(3):
         player.send(0.0)
-        player.receive(frame(number), 0.0)
+        player.feed_bytes(frame(number), 0.0)
 
     now, said = 0.0, [player.send(0.0)]
     while not player.is_over:

@@ -71,7 +71,7 @@ class World:
 
 
 def read(session: LinkSession) -> Iterator[tuple[Kind, int, bytes]]:
-    yield from FrameReader().receive(session.data_to_send())
+    yield from FrameReader().feed_bytes(session.data_to_send())
 
 
 def names(session: LinkSession) -> list[str]:
@@ -163,7 +163,7 @@ def test_a_long_command_in_small_pieces_costs_no_more_than_its_length() -> None:
     reader = FrameReader()
     data = frame(Kind.MESSAGE, 2, bytes(MAX_FRAME - 100))
     made = sum(
-        len(list(reader.receive(data[at : at + 128])))
+        len(list(reader.feed_bytes(data[at : at + 128])))
         for at in range(0, len(data) - 128, 128)
     )
     assert made == 0

@@ -86,7 +86,7 @@ class RobotServers:
             if isinstance(order, bytes)
             else json.dumps(order_message(self.names[i], 0, order)).encode()
         )
-        self.fleet.receive(self.fleet.order_topics[i], data)
+        self.fleet.on_message(self.fleet.order_topics[i], data)
 
     def look(self, last: bool = False) -> int:
         found = self.fleet.states(self.now, last)
@@ -165,7 +165,7 @@ def test_what_is_no_order_is_an_error_of_that_agv_alone() -> None:
         robot_servers.order(1, b"\xff\x00")
     robot_servers.look()
     assert len(robot_servers.last[1]["errors"]) == MAX_ERRORS + 1
-    robot_servers.fleet.receive("uagv/v2/acme/three/order", b"{}")
+    robot_servers.fleet.on_message("uagv/v2/acme/three/order", b"{}")
     robot_servers.order(1, crossing("b", False, 2))
     robot_servers.look()
     assert robot_servers.last[1]["errors"] == []
@@ -758,7 +758,7 @@ def act(robot_servers: RobotServers, i: int, *actions: tuple[str, str]) -> None:
     ]
     message = robot_servers.names[i].header(0) | {"actions": rows}
     topic = robot_servers.names[i].topic("instantActions")
-    robot_servers.fleet.receive(topic, json.dumps(message).encode())
+    robot_servers.fleet.on_message(topic, json.dumps(message).encode())
     robot_servers.look()
 
 
@@ -976,7 +976,7 @@ def test_instant_actions_that_are_not_offered_fail() -> None:
         b'{"actions": [{"actionId": 5, "actionType": "x"}]}',
         json.dumps({"actions": [{"actionId": "a", "actionType": "b"}] * 21}).encode(),
     ):
-        robot_servers.fleet.receive(topic, bad)
+        robot_servers.fleet.on_message(topic, bad)
         robot_servers.look()
         errors = robot_servers.last[0]["errors"]
         assert errors[-1]["errorType"] == "validationError", bad

@@ -71,7 +71,7 @@ class Client:
             seconds -= 1.0
 
         self.modem.run(seconds)
-        return Parser().receive(self.line.take())
+        return Parser().feed_bytes(self.line.take())
 
     def sip(self, seconds: float = 0.2) -> Sip:
         """Let time pass; the last SIP."""

@@ -53,7 +53,7 @@ reports = st.one_of(
 
 @given(reports)
 def test_packets_survive_the_wire(report: object) -> None:
-    (packet,) = Parser().receive(report.encode())
+    (packet,) = Parser().feed_bytes(report.encode())
     assert type(report).decode(packet) == report
 
 

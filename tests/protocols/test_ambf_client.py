@@ -41,7 +41,7 @@ class Bench:
     def sent(self) -> Iterator[tuple[str, Any]]:
         """What was sent since the last call."""
         names = {number: (name, kind) for number, name, kind, _ in TOPICS}
-        for found in FrameReader().receive(b"".join(self._sent)):
+        for found in FrameReader().feed_bytes(b"".join(self._sent)):
             name, kind = names[found.number]
             yield name.split("/")[3], TYPES.decode_ros1(found.data, kind)
 

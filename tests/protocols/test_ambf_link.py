@@ -51,7 +51,7 @@ def test_frames_in_pieces_of_any_size(
     ends, data = list(itertools.accumulate(map(len, encoded))), b"".join(encoded)
     reader, found = FrameReader(), []
     for k in range(0, len(data), size):
-        found += list(reader.receive(data[k : k + size]))
+        found += list(reader.feed_bytes(data[k : k + size]))
         assert len(found) == sum(end <= k + size for end in ends), (
             "a frame is handed on as soon as it is complete"
         )
@@ -77,7 +77,7 @@ def test_layouts_byte_by_byte(kind: Kind, data: bytes, expected: str) -> None:
 @given(st.binary(max_size=200))
 def test_garbage_is_refused_or_waited_for(data: bytes) -> None:
     try:
-        for found in FrameReader().receive(data):
+        for found in FrameReader().feed_bytes(data):
             assert isinstance(found.kind, Kind)
     except PeerError:
         pass
@@ -92,7 +92,7 @@ def test_what_is_no_frame_is_said() -> None:
         (struct.pack("<IB", 4, 3) + b"abc", "expected a number"),
     ):
         with pytest.raises(PeerError, match=text):
-            list(FrameReader().receive(data))
+            list(FrameReader().feed_bytes(data))
 
     with pytest.raises(PeerError, match="list of topics"):
         parse_topics(b'{"generation": 1}')

@@ -140,7 +140,7 @@ def test_together_as_alone(script: list[list[tuple[int, bytes]]]) -> None:
                 assert made.sip == sip
                 assert made.scans == scans
                 together += 1
-                assert Parser().receive(made.sip)[0].id == 0x32
+                assert Parser().feed_bytes(made.sip)[0].id == 0x32
 
     assert together > 0
 
@@ -236,7 +236,7 @@ def test_a_fault_of_the_batch_costs_nobody_a_report(
     monkeypatch.setattr(Batch, "make", broken)
     modem.run(0.3)
     for line in lines:
-        assert len([p for p in Parser().receive(line.take()) if p.id == 0x32]) == 3
+        assert len([p for p in Parser().feed_bytes(line.take()) if p.id == 0x32]) == 3
 
 
 def test_what_is_sent_again_while_time_stands_still_is_made_together(
@@ -262,7 +262,7 @@ def test_what_is_sent_again_while_time_stands_still_is_made_together(
     modem.wait(1.0)
     assert sizes == [5] * len(sizes)
     for line, sip in zip(lines, expected, strict=True):
-        again = [p for p in Parser().receive(line.take()) if p.id == 0x32]
+        again = [p for p in Parser().feed_bytes(line.take()) if p.id == 0x32]
         assert len(again) == len(sizes) >= 8
         assert all(sip[3:-2] == bytes((p.id,)) + p.data for p in again)
 

@@ -535,7 +535,7 @@ def test_laser_can_be_switched_on_again(shared: Path) -> None:
     modem.run(0.5)
     assert any(
         p.id in (0x60, 0x61) for s in ours[last_enable:] for p in s.received
-    ) or any(p.id in (0x60, 0x61) for p in Parser().receive(line.take()))
+    ) or any(p.id in (0x60, 0x61) for p in Parser().feed_bytes(line.take()))
 
 
 def test_no_laser_no_packets(shared: Path) -> None:
@@ -661,7 +661,7 @@ def test_end_of_session_and_reconnection(shared: Path, name: str) -> None:
     for data in (command(0), command(1), command(2), command(1, 1)):
         again.send(data)
     modem.run(0.1)
-    sip = [Sip.decode(p) for p in Parser().receive(again.take()) if p.id == 0x32][-1]
+    sip = [Sip.decode(p) for p in Parser().feed_bytes(again.take()) if p.id == 0x32][-1]
     assert (sip.x, sip.y, sip.th, sip.flags) == (0, 0, 0, 30), (
         "odometry zero, motors off, sonar on"
     )
@@ -703,7 +703,7 @@ def test_bad_input_leaves_the_session_alive(shared: Path, name: str) -> None:
     line.take()
     line.send(command(237, 1))
     modem.run(0.3)
-    answer = Parser().receive(line.take())
+    answer = Parser().feed_bytes(line.take())
     assert any(p.id == 0x62 for p in answer)
     assert any(p.id == 0x32 for p in answer)
     if name == "bad.packets":

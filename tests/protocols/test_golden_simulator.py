@@ -308,7 +308,7 @@ def test_sessions_of_unmodified_clients_go_as_a_client_needs(
     ):
         if step.sent and not line.closed:
             passed += [
-                Passed(modem.now - now, True, p) for p in Parser().receive(step.sent)
+                Passed(modem.now - now, True, p) for p in Parser().feed_bytes(step.sent)
             ]
             line.send(step.sent)
 
@@ -316,7 +316,8 @@ def test_sessions_of_unmodified_clients_go_as_a_client_needs(
         while modem.sim.time < end - 0.05:
             modem.run(modem.sim.dt)
             passed += [
-                Passed(modem.now - now, False, p) for p in parser.receive(line.take())
+                Passed(modem.now - now, False, p)
+                for p in parser.feed_bytes(line.take())
             ]
 
     assert check_session(passed) == []

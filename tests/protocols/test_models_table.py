@@ -91,7 +91,7 @@ def passed(*events: tuple[float, str, bytes]) -> list[Passed]:
     return [
         Passed(t, who == "tx", p)
         for t, who, data in events
-        for p in Parser().receive(data)
+        for p in Parser().feed_bytes(data)
     ]
 
 
@@ -165,13 +165,13 @@ def test_broken_scans_are_found() -> None:
     from botyard.protocols.pioneer.reports import LaserPart
 
     def part(first: int, n: int) -> Packet:
-        return Parser().receive(
+        return Parser().feed_bytes(
             LaserPart(
                 total=64, first=first, ranges_mm=[1] * n, reflectance=[0] * n
             ).encode(0x61)
         )[0]
 
-    sip = Parser().receive(Sip(battery10=130).encode())[0]
+    sip = Parser().feed_bytes(Sip(battery10=130).encode())[0]
     good = [
         Passed(0.4, False, sip),
         Passed(0.4, False, part(0, 32)),
@@ -232,7 +232,7 @@ def test_settings_are_read_back_by_every_model_as_they_were_set() -> None:
         for name, line in lines.items():
             line.take()
             line.send(command(18))
-            c = Config.decode(Parser().receive(line.take())[0])
+            c = Config.decode(Parser().feed_bytes(line.take())[0])
             assert (c.trans_vel_max, c.rot_vel_max) == (
                 min(value, c.trans_vel_top),
                 min(value, c.rot_vel_top),

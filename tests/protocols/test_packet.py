@@ -49,7 +49,7 @@ VECTORS = [
 @pytest.mark.parametrize(("packet", "expected"), VECTORS)
 def test_known_packets(packet: bytes, expected: str) -> None:
     assert packet == bytes.fromhex(expected)
-    assert len(Parser().receive(packet)) == 1
+    assert len(Parser().feed_bytes(packet)) == 1
 
 
 def test_checksum_of_an_odd_payload() -> None:
@@ -68,7 +68,7 @@ def test_checksum_equals_the_definition(payload: bytes) -> None:
 
 @given(st.integers(-65535, 65535))
 def test_integer_arguments_round_trip(value: int) -> None:
-    (packet,) = Parser().receive(command(11, value))
+    (packet,) = Parser().feed_bytes(command(11, value))
     assert packet.integer() == value
 
 
@@ -77,19 +77,19 @@ def test_byte_pairs_survive_the_sign_of_the_argument(left: int, right: int) -> N
     """Clients send (high << 8) + (low & 0xFF) as a signed number; both bytes must come
     out again (§1).
     """
-    (packet,) = Parser().receive(command(32, (left << 8) + (right & 0xFF)))
+    (packet,) = Parser().feed_bytes(command(32, (left << 8) + (right & 0xFF)))
     low, high = packet.byte_pair()
     assert (low, high) == (right & 0xFF, left & 0xFF)
 
 
 @given(st.text(st.characters(codec="latin-1", exclude_characters="\0"), max_size=190))
 def test_string_arguments_round_trip(text: str) -> None:
-    (packet,) = Parser().receive(command(42, text.encode("latin-1")))
+    (packet,) = Parser().feed_bytes(command(42, text.encode("latin-1")))
     assert packet.string() == text
 
 
 def test_a_long_string_argument_is_cut() -> None:
-    (packet,) = Parser().receive(command(81, b"x" * 300))
+    (packet,) = Parser().feed_bytes(command(81, b"x" * 300))
     assert packet.string() == "x" * (MAX_DATA - 4)
 
 
@@ -128,10 +128,10 @@ def test_any_cutting_of_a_stream_gives_the_same_packets(
     data: bytes, cuts: list[int]
 ) -> None:
     whole, pieces, single = Parser(), Parser(), Parser()
-    expected = whole.receive(data)
-    assert [p for c in chunks(data, cuts) for p in pieces.receive(c)] == expected
+    expected = whole.feed_bytes(data)
+    assert [p for c in chunks(data, cuts) for p in pieces.feed_bytes(c)] == expected
     assert [
-        p for i in range(len(data)) for p in single.receive(data[i : i + 1])
+        p for i in range(len(data)) for p in single.feed_bytes(data[i : i + 1])
     ] == expected
     assert whole.counts == pieces.counts == single.counts
 
@@ -139,7 +139,7 @@ def test_any_cutting_of_a_stream_gives_the_same_packets(
 @given(st.lists(packets, min_size=1, max_size=8))
 def test_clean_streams_come_through_completely(sent: list[bytes]) -> None:
     parser = Parser()
-    received = parser.receive(b"".join(sent))
+    received = parser.feed_bytes(b"".join(sent))
     assert [frame(p.id, p.data) for p in received] == sent
     assert (parser.counts.errors, parser.counts.garbage) == (0, 0)
 
@@ -147,7 +147,7 @@ def test_clean_streams_come_through_completely(sent: list[bytes]) -> None:
 @given(st.binary(max_size=600))
 def test_arbitrary_bytes_never_raise_and_never_pile_up(data: bytes) -> None:
     parser = Parser()
-    parser.receive(data)
+    parser.feed_bytes(data)
     assert len(parser._buffer) <= 203
 
 
@@ -174,7 +174,7 @@ def test_a_good_packet_after_a_bad_one_is_found(before: bytes, lost: int) -> Non
     latest, is found along with it.
     """
     parser = Parser()
-    found = parser.receive(before + GOOD * (1 + lost))
+    found = parser.feed_bytes(before + GOOD * (1 + lost))
     assert len(found) == 1 + lost
     assert parser.counts.packets == len(found)
 

@@ -72,7 +72,7 @@ sips = st.builds(
 def test_sip_round_trip_and_size(sip: Sip) -> None:
     data = sip.encode()
     assert len(data) == 41 + 3 * len(sip.sonar)
-    (packet,) = Parser().receive(data)
+    (packet,) = Parser().feed_bytes(data)
     assert Sip.decode(packet) == sip
 
 
@@ -131,7 +131,7 @@ def test_a_sip_cut_short_reads_as_zeros() -> None:
         "soc": 1,
     }
     ends = dict(zip(sizes, itertools.accumulate(sizes.values()), strict=True))
-    (packet,) = Parser().receive(sip.encode())
+    (packet,) = Parser().feed_bytes(sip.encode())
     assert len(packet.data) == sum(sizes.values())
     for n in range(len(packet.data) + 1):
         short = Sip.decode(Packet(packet.id, packet.data[:n]))
@@ -164,7 +164,7 @@ def test_laser_round_trip(
         part.x_mm = part.y_mm = part.th_deg = 0
     data = part.encode(0x61 if second else 0x60)
     assert len(data) == 6 + (7 + 5 * len(ranges) if second else 11 + 2 * len(ranges))
-    (packet,) = Parser().receive(data)
+    (packet,) = Parser().feed_bytes(data)
     assert LaserPart.decode(packet) == part
 
 
@@ -181,7 +181,7 @@ def _kind(name: str) -> st.SearchStrategy[int]:
 @given(st.builds(SimStat, **{f.name: _kind(f.name) for f in fields(SimStat)}))
 def test_simstat_round_trip_and_size(stat: SimStat) -> None:
     data = stat.encode()
-    (packet,) = Parser().receive(data)
+    (packet,) = Parser().feed_bytes(data)
     assert len(packet.data) == 56
     assert SimStat.decode(packet) == stat
 
@@ -192,7 +192,7 @@ def test_config_round_trip_of_every_field() -> None:
         for k, f in enumerate(fields(Config))
     }
     config = Config(**values)
-    (packet,) = Parser().receive(config.encode())
+    (packet,) = Parser().feed_bytes(config.encode())
     assert Config.decode(packet) == config
     assert len(fields(Config)) == 57
 
@@ -295,7 +295,9 @@ def test_reports_are_in_the_models_own_units(clients: int) -> None:
 
     modem.run(1.7)
     for robot, line in zip(sim.robots.values(), lines, strict=True):
-        sip = [Sip.decode(p) for p in Parser().receive(line.take()) if p.id == 0x32][-1]
+        sip = [Sip.decode(p) for p in Parser().feed_bytes(line.take()) if p.id == 0x32][
+            -1
+        ]
         odom, v = robot.odom, robot.velocity
         assert v.vx > 0.25 and v.w > 0.2 and odom.y > 0.02
         assert sip.x == int(odom.x * 1000 / 0.7), "a counter: cut off"
@@ -388,7 +390,7 @@ def test_what_does_not_fit_into_a_field_is_its_limit(clients: int) -> None:
         for data in (command(0), command(1), command(2), command(1, 1), command(18)):
             line.send(data)
         config = next(
-            Config.decode(p) for p in Parser().receive(line.take()) if p.id == 0x20
+            Config.decode(p) for p in Parser().feed_bytes(line.take()) if p.id == 0x20
         )
         assert (config.trans_vel_top, config.rot_vel_top) == (
             65535,
@@ -400,7 +402,9 @@ def test_what_does_not_fit_into_a_field_is_its_limit(clients: int) -> None:
     modem.run(0.2)
     for robot, line in zip(sim.robots.values(), lines, strict=True):
         assert robot.velocity.vx == -90.0
-        sip = [Sip.decode(p) for p in Parser().receive(line.take()) if p.id == 0x32][-1]
+        sip = [Sip.decode(p) for p in Parser().feed_bytes(line.take()) if p.id == 0x32][
+            -1
+        ]
         assert (sip.left_vel, sip.right_vel) == (-32768, -32768)
 
 
@@ -416,7 +420,7 @@ def test_config_follows_what_the_client_has_set(model: str) -> None:
         line.take()
         line.send(command(18))
         return next(
-            Config.decode(p) for p in Parser().receive(line.take()) if p.id == 0x20
+            Config.decode(p) for p in Parser().feed_bytes(line.take()) if p.id == 0x20
         )
 
     for number in (0, 1, 2, 1):
@@ -540,7 +544,9 @@ def test_scans_come_with_odometry_or_with_strengths(clients: int) -> None:
     modem.run(0.5)
     for line in lines:
         parts = [
-            LaserPart.decode(p) for p in Parser().receive(line.take()) if p.id == 0x60
+            LaserPart.decode(p)
+            for p in Parser().feed_bytes(line.take())
+            if p.id == 0x60
         ][-6:]
         assert [(p.x_mm, p.y_mm, p.th_deg, p.total, p.first) for p in parts] == [
             (1500, -700, 30, 181, 32 * k) for k in range(6)
@@ -550,7 +556,9 @@ def test_scans_come_with_odometry_or_with_strengths(clients: int) -> None:
     modem.run(0.5)
     for i, line in enumerate(lines):
         parts = [
-            LaserPart.decode(p) for p in Parser().receive(line.take()) if p.id == 0x61
+            LaserPart.decode(p)
+            for p in Parser().feed_bytes(line.take())
+            if p.id == 0x61
         ][-6:]
         strengths = [s for p in parts for s in p.reflectance]
         assert strengths[90] == (32 if i == 0 else 0), (
@@ -601,7 +609,9 @@ def test_simstat_tells_steps_true_pose_and_errors() -> None:
     sim.core.timing = Timing(sim=0.05, real=0.02, last=0.031)
     line.take()
     line.send(command(237, 1))
-    (stat,) = (SimStat.decode(p) for p in Parser().receive(line.take()) if p.id == 0x62)
+    (stat,) = (
+        SimStat.decode(p) for p in Parser().feed_bytes(line.take()) if p.id == 0x62
+    )
     assert (stat.sim_ms, stat.real_ms, stat.last_ms) == (50, 20, 31)
     true = robot.truth
     assert math.dist(true[:2], robot.odom[:2]) > 1.0

@@ -43,7 +43,7 @@ def opened(
 
 
 def packets(line: Line) -> list:
-    return Parser().receive(line.take())
+    return Parser().feed_bytes(line.take())
 
 
 def sips(line: Line) -> list[Sip]:
@@ -219,7 +219,7 @@ def test_names_of_the_handshake_are_cut_to_19_characters() -> None:
     line = NullModem(sim, PioneerSettings(robot_name="x" * 40)).connect("r")
     for number in (0, 1, 2):
         line.send(command(number))
-    r = Parser().receive(line.take())[-1].reader()
+    r = Parser().feed_bytes(line.take())[-1].reader()
     assert [r.text(), r.text(), r.text()] == [
         "x" * 19,
         "Pioneer",

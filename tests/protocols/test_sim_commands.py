@@ -45,7 +45,7 @@ def changes(client: Client, seconds: float = 0.1) -> list[MapChanged]:
     )
 )
 def test_map_changed_survives_the_wire(report: MapChanged) -> None:
-    (packet,) = Parser().receive(report.encode())
+    (packet,) = Parser().feed_bytes(report.encode())
     assert MapChanged.decode(packet) == report
 
 
@@ -62,7 +62,7 @@ def test_map_changed_survives_the_wire(report: MapChanged) -> None:
     )
 )
 def test_siminfo_survives_the_wire_as_far_as_it_fits(info: SimInfo) -> None:
-    (packet,) = Parser().receive(info.encode())
+    (packet,) = Parser().feed_bytes(info.encode())
     back = SimInfo.decode(packet)
     assert (back.application, back.version, back.flags) == (
         info.application,
@@ -149,7 +149,7 @@ def test_everybody_is_told_of_a_new_map_and_only_who_asked_of_the_rest(
         assert [m.loaded for m in changes(c)] == mine
         assert [
             MapChanged.decode(p).loaded
-            for p in Parser().receive(other.take())
+            for p in Parser().feed_bytes(other.take())
             if p.id == 0x66
         ] == theirs
 

@@ -53,7 +53,7 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 
 @given(fields)
 def test_headers_come_back(header: dict[str, str]) -> None:
-    (body,) = wire.Frames().receive(wire.encode_header(header))
+    (body,) = wire.Frames().feed_bytes(wire.encode_header(header))
     assert wire.decode_header(body) == header
 
 
@@ -75,32 +75,32 @@ def test_frames_do_not_depend_on_how_the_stream_is_cut(
     stream = b"".join(map(wire.frame, bodies))
     frames = wire.Frames()
     assert [
-        b for piece in pieces(stream, cuts) for b in frames.receive(piece)
+        b for piece in pieces(stream, cuts) for b in frames.feed_bytes(piece)
     ] == bodies
 
 
 def test_frames_that_nobody_sends_are_refused() -> None:
     with pytest.raises(PeerError, match="a frame of"):
-        wire.Frames().receive(b"\xff\xff\xff\x7f")
+        wire.Frames().feed_bytes(b"\xff\xff\xff\x7f")
     frames = wire.Frames()
-    frames.receive(wire.frame(b""))
+    frames.feed_bytes(wire.frame(b""))
     with pytest.raises(PeerError, match="a frame of"):
-        frames.receive(b"\xff\xff\xff\x7f")
+        frames.feed_bytes(b"\xff\xff\xff\x7f")
 
 
 def test_headers_have_bounds() -> None:
     with pytest.raises(PeerError, match="at most 64 fields"):
         wire.decode_header(b"".join(b"\x04\0\0\0%03d=" % i for i in range(100)))
     with pytest.raises(PeerError, match="at most 65536 bytes"):
-        wire.Frames().receive((100 << 20).to_bytes(4, "little"))
+        wire.Frames().feed_bytes((100 << 20).to_bytes(4, "little"))
 
 
 def test_a_length_is_only_a_promise() -> None:
     """No memory is taken for what is announced, only for what has come."""
     frames = wire.Frames(limit=1 << 30)
-    frames.receive(wire.frame(b"header"))
+    frames.feed_bytes(wire.frame(b"header"))
     tracemalloc.start()
-    frames.receive((1 << 30).to_bytes(4, "little") + b"x" * 1000)
+    frames.feed_bytes((1 << 30).to_bytes(4, "little") + b"x" * 1000)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 100_000
@@ -133,7 +133,7 @@ URI = "http://127.0.0.1:11311/"
 def calls_of(server: http.Calls, data: bytes) -> list[http.Call]:
     """The calls that some bytes complete, each answered at once."""
     found = []
-    server.receive(data)
+    server.feed_bytes(data)
     while (call := server.next_call()) is not None:
         found.append(call)
         server.answer(http.encode_response(0))
@@ -160,10 +160,10 @@ def answered(data: bytes, cuts: list[int] = [], closes: bool = True) -> object: 
     asking = http.ClientCall(URI, "m", ())
     for piece in pieces(data, cuts):
         if piece and not asking.is_complete:
-            asking.receive(piece)
+            asking.feed_bytes(piece)
 
     if closes and not asking.is_complete:
-        asking.receive(b"")
+        asking.feed_bytes(b"")
     assert asking.is_complete
     return asking.value()
 
@@ -215,7 +215,7 @@ def test_a_connection_is_kept_when_the_caller_wants_that(version: bytes) -> None
         + body
     )
     server = http.Calls()
-    server.receive(request + (request if version == b"1.1" else b""))
+    server.feed_bytes(request + (request if version == b"1.1" else b""))
     first = server.next_call()
     assert first == http.Call("getPid", ("/me",))
     assert server.next_call() is None, "the next one when the last one is answered"
@@ -566,7 +566,7 @@ def incoming() -> Incoming:
 
 
 def said(session: Incoming) -> dict[str, str]:
-    (body,) = wire.Frames().receive(session.data_to_send())
+    (body,) = wire.Frames().feed_bytes(session.data_to_send())
     return wire.decode_header(body)
 
 
@@ -743,7 +743,7 @@ def test_no_bytes_raise_out_of_a_subscription_but_that_they_are_wrong(
 
 def test_a_subscription() -> None:
     session = Subscription("/node", "/cmd", "a/B", "123", "text")
-    (hello,) = wire.Frames().receive(session.hello)
+    (hello,) = wire.Frames().feed_bytes(session.hello)
     assert wire.decode_header(hello)["md5sum"] == "123"
     greeting = wire.encode_header({"callerid": "/pub", "md5sum": "123", "type": "a/B"})
     assert session.receive_data(greeting[:7]) == []

@@ -81,7 +81,7 @@ class Sender(StreamPeer):
         self.line = Transport()
         self.connection_made(self.line)
 
-    def receive(self, data: bytes) -> None:
+    def on_bytes(self, data: bytes) -> None:
         self.work(data)
         self.told.append((self.name, data))
 

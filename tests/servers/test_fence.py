@@ -51,7 +51,7 @@ def raising(session: Session, name: str) -> None:
 
 def sips(line: nullmodem.Line) -> int:
     """Reports that have come since the last look."""
-    return sum(p.id == 0x32 for p in Parser().receive(line.take()))
+    return sum(p.id == 0x32 for p in Parser().feed_bytes(line.take()))
 
 
 POINTS = (

@@ -157,7 +157,7 @@ def test_packets_of_dds_take_a_part_of_the_time(
 
 def test_frames_that_announce_much_are_refused_before_they_come() -> None:
     with pytest.raises(Exception, match="expected a frame of"):
-        list(FrameReader().receive((1 << 30).to_bytes(4, "little") + b"\3"))
+        list(FrameReader().feed_bytes((1 << 30).to_bytes(4, "little") + b"\3"))
 
 
 # -- VDA 5050

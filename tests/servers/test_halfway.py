@@ -244,7 +244,7 @@ def test_robots_of_a_map_get_ports_although_a_program_is_wrong() -> None:
             PlacedRobot(spec=spec, name="eve", pose=Pose(5.0, 5.0, 0.0), program=wrong),
             PlacedRobot(spec=spec, name="joe", pose=Pose(7.0, 5.0, 0.0)),
         )
-        robot_servers.receive(World(scene=Scene(), robots=robots))
+        robot_servers.add_robots_of(World(scene=Scene(), robots=robots))
         assert {"eve", "joe"} <= set(robot_servers.servers)
         while not all(robot_servers.servers[name].is_open for name in ("eve", "joe")):
             await asyncio.sleep(0)

@@ -127,7 +127,7 @@ def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> No
             def on_snapshot(self, now: float) -> None:
                 told = [
                     SimStat.decode(p).x_mm
-                    for p in Parser().receive(bytes(out))
+                    for p in Parser().feed_bytes(bytes(out))
                     if p.id == 0x62
                 ]
                 out.clear()
@@ -137,7 +137,7 @@ def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> No
                     )
 
                 place = (sim.tick + 1) * 1000
-                connection.receive(
+                connection.receive_data(
                     frame(224, b"\0" + struct.pack("<iii", place, 0, 0)), now
                 )
                 sim.put("b", Pose(place / 1000.0, 5.0, 0.0), "page")
@@ -152,7 +152,7 @@ def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> No
             command(1, 1),
             command(237, 2),
         ):
-            connection.receive(data, 0.0)
+            connection.receive_data(data, 0.0)
 
         await hub.run()
 
@@ -177,13 +177,13 @@ def test_clients_get_reports_while_time_stands_still() -> None:
         )
         hub.reporter.attach(connection)
         for data in (command(0), command(1), command(2), command(1, 1)):
-            connection.receive(data, time_s())
+            connection.receive_data(data, time_s())
         work = asyncio.ensure_future(hub.run())
         ids: list[int] = []
         async with asyncio.timeout(PATIENCE):
             while 0x32 not in ids:
                 await asyncio.sleep(0.01)
-                ids = [p.id for p in Parser().receive(bytes(out))]
+                ids = [p.id for p in Parser().feed_bytes(bytes(out))]
         hub.pause()
         await asyncio.sleep(0)
         out.clear()
@@ -191,7 +191,7 @@ def test_clients_get_reports_while_time_stands_still() -> None:
         async with asyncio.timeout(PATIENCE):
             while ids.count(0x32) < 3:
                 await asyncio.sleep(0.01)
-                ids = [p.id for p in Parser().receive(bytes(out))]
+                ids = [p.id for p in Parser().feed_bytes(bytes(out))]
         assert sim.tick == tick
         hub.stop()
         await work

@@ -166,9 +166,9 @@ def test_frames_have_a_limit() -> None:
     """Of AMBF, and packets of Pioneer."""
     reader = link.FrameReader()
     with pytest.raises(PeerError):
-        list(reader.receive((link.MAX_FRAME + 1).to_bytes(4, "little")))
+        list(reader.feed_bytes((link.MAX_FRAME + 1).to_bytes(4, "little")))
     parser = Parser()
-    parser.receive(b"\xfa\xfb" + bytes([MAX_LENGTH + 1]) * 100_000)
+    parser.feed_bytes(b"\xfa\xfb" + bytes([MAX_LENGTH + 1]) * 100_000)
     assert len(parser._rest if hasattr(parser, "_rest") else b"") <= 300
 
 

@@ -76,7 +76,7 @@ def test_a_world_of_many_comes_in_portions() -> None:
             for i in range(ROBOTS_PER_BATCH + 20)
         ]
         bad = PlacedRobot(spec=spec, name="bad", pose=Pose(0.0, 5.0), program=follow)
-        place.receive(World(scene=sim.scene, robots=(*robots, bad)))
+        place.add_robots_of(World(scene=sim.scene, robots=(*robots, bad)))
         seen = []
         while hub.background:
             seen.append(len(sim.robots))
@@ -135,7 +135,7 @@ def test_there_is_room_for_so_many_only(
 
 
 async def received(made: RobotServers, world: World) -> None:
-    made.receive(world)
+    made.add_robots_of(world)
     while made.hub.background:
         await asyncio.sleep(0)
 
@@ -146,7 +146,7 @@ def test_another_map_ends_the_coming() -> None:
         parts = compose(sim)
         hub, place = parts.hub, parts.robot_servers
         spec = thing()
-        place.receive(
+        place.add_robots_of(
             World(
                 scene=sim.scene,
                 robots=tuple(

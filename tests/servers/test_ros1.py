@@ -145,7 +145,7 @@ async def test_calls_are_answered_and_connections_kept() -> None:
             writer.write(request("m", *range(n)))
             asking = http.ClientCall(served.uri, "m", ())
             while not asking.is_complete:
-                asking.receive(await reader.read(100))
+                asking.feed_bytes(await reader.read(100))
             assert asking.value() == [1, "", n]
 
         writer.write(request("a") + request("b", 1) + request("c", close=True))
@@ -309,7 +309,7 @@ async def call_large(uri: str) -> Any:
     reader, writer = await connected(asking.address[1])
     writer.write(asking.request)
     while not asking.is_complete:
-        asking.receive(await reader.read(65536))
+        asking.feed_bytes(await reader.read(65536))
     writer.transport.abort()
     return asking.value()
 

@@ -48,7 +48,7 @@ def client(port: int) -> socket.socket:
     s = connected(port)
     s.sendall(HELLO)
     got = Parser()
-    while not any(p.id == 0x32 for p in got.receive(s.recv(4096))):
+    while not any(p.id == 0x32 for p in got.feed_bytes(s.recv(4096))):
         pass
     return s
 
@@ -112,7 +112,7 @@ def test_who_connects_right_after_close_has_the_robot() -> None:
             while True:
                 data = fresh.recv(4096)
                 assert data, "refused"
-                if any(p.id == 0x32 for p in got.receive(data)):
+                if any(p.id == 0x32 for p in got.feed_bytes(data)):
                     break
 
         for s in (holder, *old):

@@ -354,7 +354,7 @@ def test_states_do_not_pile_up_for_a_broker_that_does_not_read() -> None:
     slow = [Slow(), Slow()]
     agvs._clients = {f"uagv/v2/botyard/agv{i}": client for i, client in enumerate(slow)}
     for n in range(100):
-        agvs.fleet.receive("uagv/v2/botyard/agv0/order", b"no order")
+        agvs.fleet.on_message("uagv/v2/botyard/agv0/order", b"no order")
         agvs._send_states(6.0 * n)
 
     assert [len(client.kept) for client in slow] == [1, 1]

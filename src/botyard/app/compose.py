@@ -164,7 +164,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
         program=program,
     )
     # Set last, because the map loader and the robot servers refer to each other.
-    maps.populate = robot_servers.receive
+    maps.populate = robot_servers.add_robots_of
     return Parts(
         hub, control, robot_servers, maps, painter, recordings, movies, lockstep, work
     )

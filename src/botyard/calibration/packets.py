@@ -82,7 +82,7 @@ class _Sessions:
     def take(self, one: Passed) -> None:
         """Read the bytes of one transfer."""
         parser = self._parsers.setdefault((one.session, one.from_client), Parser())
-        for packet in parser.receive(one.data):
+        for packet in parser.feed_bytes(one.data):
             stage = self._stages.setdefault(one.session, stage_before(one))
             if one.from_client:
                 # During the handshake the numbers of packets have another meaning.

@@ -125,7 +125,7 @@ def _play(passed: list[Passed], address: str, speed: float) -> None:
             packet
             for one in passed
             if not one.from_client
-            for packet in parser.receive(one.data)
+            for packet in parser.feed_bytes(one.data)
         ]
     )
     click.echo(
@@ -162,7 +162,7 @@ class _SessionReader:
         if self._stage is None:
             # A recording may start in the middle of a session, after the handshake.
             self._stage = stage_before(passed)
-        for packet in self._parsers[passed.from_client].receive(passed.data):
+        for packet in self._parsers[passed.from_client].feed_bytes(passed.data):
             yield packet, self.name(packet, passed.from_client)
 
     def name(self, packet: Packet, from_client: bool) -> str:

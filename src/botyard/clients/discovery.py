@@ -125,7 +125,7 @@ def _handshake(sock: socket.socket, robot: FoundRobot) -> None:
     parser = Parser()
     for number in range(3):
         sock.sendall(command(number))
-        while not (packets := parser.receive(data := sock.recv(512))):
+        while not (packets := parser.feed_bytes(data := sock.recv(512))):
             if not data:
                 return
 

@@ -191,7 +191,7 @@ class PioneerClient:
                     "the robot closed the connection (it may have another client)"
                 )
 
-            self._packets = self._parser.receive(data)
+            self._packets = self._parser.feed_bytes(data)
 
         return self._packets.pop(0)
 

@@ -92,7 +92,7 @@ def trace_of(passed: Iterable[Passed]) -> Trace:
     for one in passed:
         last = one.sim
         stage = stage or stage_before(one)
-        for packet in parser.receive(one.data) if one.from_client else ():
+        for packet in parser.feed_bytes(one.data) if one.from_client else ():
             is_handshake = in_handshake(stage, packet.id)
             stage = stage_after(stage, packet.id)
             if not is_handshake:
@@ -137,9 +137,9 @@ class TracePlayer:
         self.is_over = False
         self.answers: list[Packet] = []
 
-    def receive(self, data: bytes, now: float) -> list[Packet]:
+    def feed_bytes(self, data: bytes, now: float) -> list[Packet]:
         """Process bytes of the robot, and return the packets in them."""
-        packets = self._parser.receive(data)
+        packets = self._parser.feed_bytes(data)
         for packet in packets:
             if self._began is not None:
                 self.answers.append(packet)
@@ -249,7 +249,7 @@ def play(
                 if data:
                     connection.sendall(data)
                     if told is not None:
-                        for packet in ours.receive(data):
+                        for packet in ours.feed_bytes(data):
                             told(True, packet, now - began)
 
                 # A timeout of 0 would make the socket non-blocking.
@@ -267,7 +267,7 @@ def play(
                     )
 
                 now = time.monotonic()
-                for packet in player.receive(received, now):
+                for packet in player.feed_bytes(received, now):
                     if told is not None:
                         told(False, packet, now - began)
         except OSError as error:

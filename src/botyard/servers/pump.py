@@ -353,7 +353,7 @@ class TcpClient(StreamPeer):
         self._session = pump.made(str(self.peer), self, self.wake)
         self._flush()
 
-    def receive(self, data: bytes) -> None:
+    def on_bytes(self, data: bytes) -> None:
         """Give bytes to the session."""
         if self._session is not None and not self._session.is_closed:
             self._session.receive_data(data, self.loop.time())

@@ -107,7 +107,7 @@ class Allowance:
 class StreamPeer(asyncio.Protocol):
     """Connection of an untrusted peer; a `Worker` of a `TimeShare`.
 
-    A protocol derives from it. It overrides `opened`, `receive` and `closed`, and
+    A protocol derives from it. It overrides `opened`, `on_bytes` and `closed`, and
     whatever else differs. Its overrides may raise.
 
     Parameters
@@ -167,7 +167,7 @@ class StreamPeer(asyncio.Protocol):
     def opened(self) -> None:
         """Handle a new connection."""
 
-    def receive(self, data: bytes) -> None:
+    def on_bytes(self, data: bytes) -> None:
         """Process a piece of the peer's bytes."""
 
     def drained(self) -> None:
@@ -293,7 +293,7 @@ class StreamPeer(asyncio.Protocol):
         data = bytes(self.inbox[: self.piece])
         del self.inbox[: self.piece]
         self.read_on()
-        self.receive(data)
+        self.on_bytes(data)
         return bool(self.inbox)
 
     def read_on(self) -> None:

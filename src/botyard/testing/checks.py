@@ -298,13 +298,13 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
         for data in packets:
             # A parser of its own for each command, because commands here are complete
             # packets.
-            passed.extend(Passed(modem.now, True, p) for p in Parser().receive(data))
+            passed.extend(Passed(modem.now, True, p) for p in Parser().feed_bytes(data))
             line.send(data)
 
         got: list[Packet] = []
         for _ in range(max(1, round(then / sim.dt))):
             modem.run(sim.dt)
-            new = parser.receive(line.take())
+            new = parser.feed_bytes(line.take())
             passed.extend(Passed(modem.now, False, p) for p in new)
             got += new
 

@@ -142,7 +142,7 @@ class P2osClient:
 
     def _take(self, seconds: float) -> list[Packet]:
         """Return the packets received within a time, s."""
-        packets = self._parser.receive(self.receive(seconds))
+        packets = self._parser.feed_bytes(self.receive(seconds))
         for packet in packets:
             if len(packet.data) + 3 > MAX_LENGTH:
                 raise PeerError(

@@ -153,7 +153,7 @@ class Client:
             if not data:
                 break
             try:
-                for found in self._reader.receive(data):
+                for found in self._reader.feed_bytes(data):
                     self._received(found)
             except PeerError:
                 break

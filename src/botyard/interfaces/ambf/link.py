@@ -91,7 +91,7 @@ class LinkSession:
         if self.is_closed:
             return
         try:
-            for found in self._reader.receive(data):
+            for found in self._reader.feed_bytes(data):
                 self._link.received(self, found)
                 # A command may have closed the session.
                 if self not in self._link.clients:

@@ -1,9 +1,9 @@
 """`Fleet`: traffic robots as AGVs of VDA 5050.
 
 The master control sends orders, and extends their base (the released nodes). Sans-I/O:
-messages are passed to `Fleet.receive`, messages to publish are returned, and time is an
+messages are passed to `Fleet.on_message`, messages to publish are returned, and time is an
 argument, s of wall time. A canceled order ends at the next node at which the AGV can
-stop, and a new order continues from there. `Fleet.receive` consists of `Fleet.study`,
+stop, and a new order continues from there. `Fleet.on_message` consists of `Fleet.study`,
 which takes up to seconds for large orders and may run in another thread, and
 `Fleet.take`.
 """
@@ -245,7 +245,7 @@ class Fleet:
         """Return the connection messages for when the fleet disconnects."""
         return [agv.connection("OFFLINE") for agv in self._agvs]
 
-    def receive(self, topic: str, payload: bytes) -> None:
+    def on_message(self, topic: str, payload: bytes) -> None:
         """Process a message; an invalid order only adds an error to the AGV's state."""
         self.take(self.study(topic, payload))
 

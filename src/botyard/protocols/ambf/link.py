@@ -112,7 +112,7 @@ class FrameReader:
         self._needed = 0
         """Bytes needed before the incomplete frame can be parsed."""
 
-    def receive(self, data: bytes) -> Iterator[Frame]:
+    def feed_bytes(self, data: bytes) -> Iterator[Frame]:
         """Feed bytes, and yield the frames that they complete.
 
         Raises

@@ -254,7 +254,7 @@ class Parser:
         self._buffer = bytearray()
         self.counts = ParserCounts()
 
-    def receive(self, data: bytes) -> list[Packet]:
+    def feed_bytes(self, data: bytes) -> list[Packet]:
         """Feed bytes, and return the packets that they complete."""
         buffer, counts, packets = self._buffer, self.counts, []
         buffer += data

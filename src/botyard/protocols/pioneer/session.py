@@ -145,7 +145,7 @@ class Session(Conversation):
         if self.is_closed:
             return
         self.now = now
-        for packet in self.parser.receive(data):
+        for packet in self.parser.feed_bytes(data):
             self._packet(packet, now)
         # One line for all errors of a chunk: noise on the line must not flood the log.
         errors = self.parser.counts.errors

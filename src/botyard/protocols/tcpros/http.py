@@ -82,7 +82,7 @@ class Calls:
         """Whether no further call can come; flush the output, then close."""
         return self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE, h11.SEND_BODY)
 
-    def receive(self, data: bytes) -> None:
+    def feed_bytes(self, data: bytes) -> None:
         """Feed received bytes."""
         if data:
             self._http.receive_data(data)
@@ -297,7 +297,7 @@ class ClientCall:
         self.is_complete = False
         """Whether the response is complete."""
 
-    def receive(self, data: bytes) -> None:
+    def feed_bytes(self, data: bytes) -> None:
         """Feed received bytes; empty if the peer has closed the connection.
 
         Raises

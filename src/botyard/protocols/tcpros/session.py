@@ -318,7 +318,7 @@ class Subscription:
         PeerError
             The publisher refuses, or its bytes are invalid.
         """
-        messages = self._frames.receive(data)
+        messages = self._frames.feed_bytes(data)
         # The first frame is the publisher's header.
         if messages and not self.is_accepted:
             header = wire.decode_header(messages.pop(0))

@@ -152,7 +152,7 @@ class Frames:
         self._first = False
         return body
 
-    def receive(self, data: bytes) -> list[bytes]:
+    def feed_bytes(self, data: bytes) -> list[bytes]:
         """Feed received bytes, and return the bodies that they complete.
 
         Raises

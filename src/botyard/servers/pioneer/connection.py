@@ -127,7 +127,7 @@ class Connection:
     # -- Methods for the event loop. All of them call the session through the error
     # barrier: all robots depend on this loop, so no exception may escape.
 
-    def receive(self, data: bytes, now: float) -> None:
+    def receive_data(self, data: bytes, now: float) -> None:
         """Process bytes from the client."""
         with acting(SOURCE):
             self._fence.run(self._receive, data, now)

@@ -72,7 +72,7 @@ class Line:
 
     def send(self, data: bytes) -> None:
         """Deliver bytes to the robot now."""
-        self.connection.receive(self._manipulate(data), self._modem.now)
+        self.connection.receive_data(self._manipulate(data), self._modem.now)
 
     def hang_up(self) -> None:
         """Close the client's side."""

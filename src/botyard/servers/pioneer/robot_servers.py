@@ -229,7 +229,7 @@ class RobotServers:
 
         return robots
 
-    def receive(self, world: World) -> None:
+    def add_robots_of(self, world: World) -> None:
         """Add the robots of a world that was loaded at run time, and open their ports.
 
         A small world is added at once, a large one in portions.
@@ -248,14 +248,14 @@ class RobotServers:
             return
 
         if len(world.robots) <= ROBOTS_PER_BATCH:
-            robots = self._receive(world.robots)
+            robots = self._add_placed(world.robots)
             arrived += robots
             if not robots:
                 return
             self.hub.background.start(self._open_for(robots), "ports of robots")
         else:
             self.hub.background.start(
-                self._receive_many(world.robots, arrived), "robots of a map"
+                self._add_in_portions(world.robots, arrived), "robots of a map"
             )
 
     @property
@@ -264,7 +264,7 @@ class RobotServers:
         revision, robots = self._arrived
         return robots if revision == self._feed.last(Subject.MAP) else ()
 
-    def _receive(self, some: Sequence[PlacedRobot]) -> list[Robot]:
+    def _add_placed(self, some: Sequence[PlacedRobot]) -> list[Robot]:
         sim = self.hub.sim
         before = frozenset(sim.robots)
         try:
@@ -275,7 +275,7 @@ class RobotServers:
             )
             return [robot for name, robot in sim.robots.items() if name not in before]
 
-    async def _receive_many(
+    async def _add_in_portions(
         self, placed: Sequence[PlacedRobot], arrived: list[Robot]
     ) -> None:
         sim, revision = self.hub.sim, self._feed.last(Subject.MAP)
@@ -287,7 +287,7 @@ class RobotServers:
 
             some = placed[first : first + ROBOTS_PER_BATCH]
             fresh = [p for p in some if p.name not in sim.robots]
-            robots = self._receive([replace(p, program=None) for p in some])
+            robots = self._add_placed([replace(p, program=None) for p in some])
             if len(robots) < len(fresh):
                 fresh = [p for robot in robots for p in fresh if p.name == robot.name]
             added += zip(robots, fresh, strict=False)

@@ -442,7 +442,7 @@ class RobotClient(StreamPeer):
             piece = bytes(self.inbox[self._parsed : self._parsed + MAX_PACKET])
             self._parsed += len(piece)
             self._early += len(piece)
-            if self._parser.receive(piece):
+            if self._parser.feed_bytes(piece):
                 self.give(None)
                 self._server.admit(self)
                 return
@@ -479,11 +479,11 @@ class RobotClient(StreamPeer):
         server.hub.reporter.attach(self._connection)
         self.turns.wants(self)
 
-    def receive(self, data: bytes) -> None:
+    def on_bytes(self, data: bytes) -> None:
         """Give bytes to the session."""
         if self._connection is None:
             return
-        self._connection.receive(data, self.loop.time())
+        self._connection.receive_data(data, self.loop.time())
         if (
             not self._is_settled
             and not self._connection.is_over

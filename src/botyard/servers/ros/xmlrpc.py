@@ -150,10 +150,10 @@ class _Rpc(HoldingPeer):
 
         return False
 
-    def receive(self, data: bytes) -> None:
+    def on_bytes(self, data: bytes) -> None:
         """Parse a piece of a call."""
         self.hold(self.holds + len(data))
-        self._calls.receive(data)
+        self._calls.feed_bytes(data)
 
     def _obey(self, call: Call) -> None:
         self.hold(0)
@@ -367,7 +367,7 @@ async def converse(asking: http.ClientCall) -> tuple[Any, str]:
                 peer = Peer.of(writer.transport)
                 writer.write(asking.request)
                 while not asking.is_complete:
-                    asking.receive(await reader.read(16384))
+                    asking.feed_bytes(await reader.read(16384))
                     # Parsing a long answer must not block the event loop.
                     await asyncio.sleep(0)
             finally:

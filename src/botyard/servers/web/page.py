@@ -259,7 +259,7 @@ class _Socket(WebSocketPeer):
         """Whether the viewer has read its answers."""
         return not self.viewer.is_behind or self.viewer.close_code is not None
 
-    def receive(self, data: str | bytes) -> None:
+    def on_message(self, data: str | bytes) -> None:
         """Give a message to the viewer's session."""
         self.viewer.receive_text(data, self.loop.time())
         self.look()

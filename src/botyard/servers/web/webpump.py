@@ -229,7 +229,7 @@ class _Socket(WebSocketPeer):
         """Whether the session has sent all."""
         return self._is_idle or self._pump.bounds_output
 
-    def receive(self, data: str | bytes) -> None:
+    def on_message(self, data: str | bytes) -> None:
         """Give a message to the session."""
         self.charged(self._receive, data)
 

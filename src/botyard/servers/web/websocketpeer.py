@@ -54,7 +54,7 @@ class WebSocketPeer(ABC):
         """Whether the client has read enough to send its next message."""
 
     @abstractmethod
-    def receive(self, data: str | bytes) -> None:
+    def on_message(self, data: str | bytes) -> None:
         """Process a message of the client."""
 
     @abstractmethod
@@ -81,14 +81,14 @@ class WebSocketPeer(ABC):
                     return
                 text = message.get("text")
                 self.has_received = True
-                # `receive` returns without a pause while messages are queued; let other
+                # The socket returns without a pause while messages are queued; let other
                 # tasks run.
                 await asyncio.sleep(0)
                 await self._take_turn()
                 self.has_received = False
                 if not self.connection.is_over:
                     data = message.get("bytes") or b"" if text is None else text
-                    self.fence.run(self.receive, data)
+                    self.fence.run(self.on_message, data)
         finally:
             self.connection.changed = None
             for handle in (self._woken, self._alarm):
