@@ -262,7 +262,7 @@ def main() -> int:
     try:
         linker(target)
     except RuntimeError as error:
-        progress.leave()
+        progress.end_line()
         print(
             f"kernels: {error}; without one they are compiled at the first start",
             file=sys.stderr,
@@ -272,7 +272,7 @@ def main() -> int:
     names = sorted(name for name, entry in ENTRIES.items() if entry.kinds is not None)
     objects = compile_all(names, asked.target, asked.first_run, progress)
     if _sources() != sources:
-        progress.leave()
+        progress.end_line()
         print(
             "kernels: their sources changed meanwhile; build them again",
             file=sys.stderr,

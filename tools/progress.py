@@ -54,9 +54,9 @@ class Progress:
     def done(self, text: str) -> None:
         """Show the result and the time that the step took, and end the line."""
         self._write(f"{text} ({time.monotonic() - self._started:.0f} s)")
-        self.leave()
+        self.end_line()
 
-    def leave(self) -> None:
+    def end_line(self) -> None:
         """End the line, so that other output starts on a line of its own."""
         if self._is_line:
             sys.stderr.write("\n")
@@ -122,7 +122,7 @@ def fail(progress: Progress, what: str, output: str, advice: str) -> int:
     """Say that a step of the set-up failed, the last lines of its output, and what to
     do; the exit status 1.
     """
-    progress.leave()
+    progress.end_line()
     for line in output.strip().splitlines()[-TAIL:]:
         print(f"  {line}", file=sys.stderr)
     print(f"{what}. {advice}", file=sys.stderr)

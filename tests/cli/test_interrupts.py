@@ -143,7 +143,7 @@ def test_before_a_command_it_ends_at_once() -> None:
 def test_a_command_may_tidy_up() -> None:
     body = (
         "interrupts.command()\ntry:\n  me(); time.sleep(100)\n"
-        "except interrupts.Interrupted:\n  print('tidy'); interrupts.leave_interrupted()"
+        "except interrupts.Interrupted:\n  print('tidy'); interrupts.exit_interrupted()"
     )
     assert _ended(body, 100.0) == (130, "tidy\n", f"{LINE}\n")
 
@@ -177,7 +177,7 @@ def test_an_end_that_looks_good_or_bad_is_still_an_interruption() -> None:
     assert (
         _ended(
             "interrupts.command()\ntry: me(); time.sleep(1)\nexcept "
-            "BaseException: pass\ninterrupts.leave(7)"
+            "BaseException: pass\ninterrupts.exit_program(7)"
         )[0]
         == 130
     )
@@ -198,8 +198,8 @@ def test_an_end_that_looks_good_or_bad_is_still_an_interruption() -> None:
 
 LOOP = (
     "import asyncio\ninterrupts.command(); interrupts.terminate_too()\n"
-    "async def work():\n{}\ntry: interrupts.leave(interrupts.run_loop(work()))\n"
-    "except interrupts.Interrupted: interrupts.leave_interrupted()"
+    "async def work():\n{}\ntry: interrupts.exit_program(interrupts.run_loop(work()))\n"
+    "except interrupts.Interrupted: interrupts.exit_interrupted()"
 )
 
 
@@ -320,7 +320,7 @@ def test_a_supervisor_that_is_starting_a_process() -> None:
         "'from botyard.cli import interrupts; interrupts.begin(); import time; "
         "time.sleep(100)'], **more)\n"
         "subprocess.Popen = begin\ninterrupts.hand_over()\n"
-        "interrupts.leave(supervise.supervise([], None, None, pathlib.Path()))"
+        "interrupts.exit_program(supervise.supervise([], None, None, pathlib.Path()))"
     )
     assert _ended(body) == (130, "", f"{LINE}\n")
 

@@ -129,7 +129,7 @@ class RequestHandler:
     ) -> None:
         self.said.append(("result", ident, status, values, is_good))
 
-    def leave(self, client: RosbridgeSession) -> None:
+    def release_client(self, client: RosbridgeSession) -> None:
         self.said.append(("leave",))
 
 

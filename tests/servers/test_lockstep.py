@@ -103,7 +103,7 @@ def test_many_steps_let_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
         assert told[-1] == begin + 3500
         lockstep.step("me", 100_000_000)
         await asyncio.sleep(0)
-        lockstep.leave("me")
+        lockstep.release_hold("me")
         await asyncio.sleep(0.1)
         assert sim.tick < begin + 100_000_000, "who leaves is not waited for"
         assert not lockstep.is_held
@@ -116,14 +116,14 @@ def test_it_runs_free_when_the_last_client_lets_go() -> None:
         lockstep.step("one", 3)
         lockstep.step("two", 0)
         assert lockstep.is_held
-        lockstep.leave("one")
+        lockstep.release_hold("one")
         tick = sim.tick
         await asyncio.sleep(0.05)
         assert sim.tick == tick, "the other one holds it still"
         lockstep.command("two", False, False, 10)
         await until(lambda: sim.tick > tick)
         assert not hub.is_paused
-        lockstep.leave("nobody")
+        lockstep.release_hold("nobody")
 
     with_hub(work)
 
@@ -132,7 +132,7 @@ def test_a_pause_of_somebody_else_stays() -> None:
     async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
         hub.pause()
         lockstep.step("me", 5)
-        lockstep.leave("me")
+        lockstep.release_hold("me")
         tick = sim.tick
         await asyncio.sleep(0.05)
         assert (hub.is_paused, sim.tick) == (True, tick)

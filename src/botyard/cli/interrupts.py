@@ -476,18 +476,18 @@ def ready(
             signal.signal(number, lambda *_: _state.action())
 
 
-def leave(status: int) -> NoReturn:
+def exit_program(status: int) -> NoReturn:
     """End the program with a status; later signals are ignored."""
     _state.is_heard = True
     if _state.has_begun:
         if was_interrupted() and not _state.is_final:
-            leave_interrupted()
+            exit_interrupted()
         _ignore()
 
     sys.exit(status)
 
 
-def leave_interrupted() -> NoReturn:
+def exit_interrupted() -> NoReturn:
     """End the program because of Ctrl-C."""
     _state.is_heard = True
     if _state.has_begun:
@@ -515,10 +515,10 @@ __all__ = [
     "check",
     "command",
     "during",
+    "exit_interrupted",
+    "exit_program",
     "hand_over",
     "is_own_program",
-    "leave",
-    "leave_interrupted",
     "ready",
     "run_loop",
     "terminate_too",

@@ -136,25 +136,25 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         )
     except click.exceptions.NoArgsIsHelpError as error:  # its message is the help
         click.echo(error.format_message(), err=True)
-        interrupts.leave(int(ExitCode.COMMAND_LINE))
+        interrupts.exit_program(int(ExitCode.COMMAND_LINE))
     except click.UsageError as error:
         _fail(_no_command(typed) or _of_usage(error, typed), ExitCode.COMMAND_LINE)
     except (interrupts.Interrupted, KeyboardInterrupt, click.Abort):
-        interrupts.leave_interrupted()
+        interrupts.exit_interrupted()
     except BotyardError as error:
         _fail(f"{error}{_of_command(error, typed)}", error.exit_code)
     except BrokenPipeError:
         # The reader of the output has closed its pipe (for example, head): end without
         # a message.
         sys.stderr.close()
-        interrupts.leave(0)
+        interrupts.exit_program(0)
     except Exception:
         # After Ctrl-C, an error during cleanup is not worth a message.
         if interrupts.was_interrupted():
-            interrupts.leave_interrupted()
+            interrupts.exit_interrupted()
         raise
 
-    interrupts.leave(status if isinstance(status, int) else 0)
+    interrupts.exit_program(status if isinstance(status, int) else 0)
 
 
 def show_all_characters() -> None:
@@ -273,6 +273,6 @@ def _of_command(error: BotyardError, typed: Sequence[str]) -> str:
 def _fail(message: str, code: ExitCode) -> NoReturn:
     """Print an error and exit; after Ctrl-C, report the interruption instead."""
     if interrupts.was_interrupted():
-        interrupts.leave_interrupted()
+        interrupts.exit_interrupted()
     click.echo(f"botyard: error: {escaped(message)}", err=True)
-    interrupts.leave(int(code))
+    interrupts.exit_program(int(code))

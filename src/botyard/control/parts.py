@@ -226,7 +226,7 @@ class Stepper(Protocol):
         """
         ...
 
-    def leave(self, client: Hashable) -> None:
+    def release_hold(self, client: Hashable) -> None:
         """Release the client's hold on time."""
         ...
 

@@ -193,7 +193,7 @@ class Site:
     def release_stepper(self, key: Hashable) -> None:
         """End the lockstep of a client that has disconnected."""
         if self.stepper is not None:
-            self.stepper.leave(key)
+            self.stepper.release_hold(key)
 
 
 def for_each(

@@ -135,7 +135,7 @@ class HoldTime(Operation[None]):
         """Perform the operation."""
         stepper = control.part(control.stepper, "the world cannot be stepped")
         if self.steps is None:
-            stepper.leave(caller.key)
+            stepper.release_hold(caller.key)
         else:
             stepper.step(caller.key, self.steps)
 

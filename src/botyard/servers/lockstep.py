@@ -83,7 +83,7 @@ class Lockstep:
 
         self._apply(client, act)
 
-    def leave(self, client: Hashable) -> None:
+    def release_hold(self, client: Hashable) -> None:
         """End the hold of a client that has left or lets the world run free."""
         stepping = self._clients.pop(client, None)
         if stepping is not None and stepping.throttled:
@@ -92,7 +92,7 @@ class Lockstep:
     def release_all(self) -> None:
         """Release the holds of all clients."""
         for client in tuple(self._clients):
-            self.leave(client)
+            self.release_hold(client)
         if self._rest is not None:
             self._rest.cancel()
 

@@ -74,7 +74,7 @@ class Network:
     def remove(self, node: Node, *, politely: bool = False) -> None:
         """A participant ends: by leaving, or as if its process had been killed."""
         if politely:
-            node.part.leave(self.now)
+            node.part.announce_departure(self.now)
             self._collect(node)
 
         self.nodes.remove(node)

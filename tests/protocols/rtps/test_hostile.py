@@ -427,7 +427,7 @@ def test_little_is_sent_to_whoever_is_announced(
 
         assert sent <= limits.MAX_AMPLIFICATION * fed
 
-    part.leave(now)
+    part.announce_departure(now)
     assert [where for _, where in part.out()] == [GROUP]
 
 

@@ -532,7 +532,7 @@ class Foxglove:
             ),
         }
 
-    def leave(self, client: FoxgloveSession) -> None:
+    def release_client(self, client: FoxgloveSession) -> None:
         """Release a client that has left, with its subscriptions."""
         self._clients.pop(client, None)
         for channel in tuple(self._by_id.values()):

@@ -629,10 +629,10 @@ class Rosbridge:
 
     # -- the end
 
-    def leave(self, client: RosbridgeSession) -> None:
+    def release_client(self, client: RosbridgeSession) -> None:
         """Release a client; see `botyard.protocols.rosbridge.session.Bus`."""
-        self._goals.leave(client)
-        self._actions.leave(client)
+        self._goals.release_client(client)
+        self._actions.release_client(client)
         # A copy, because unused channels are removed in the loop.
         for channel in tuple(self.channels.values()):
             mine = [key for key in channel.readers if key[0] is client]

@@ -247,7 +247,7 @@ class ClientActions:
             text = f"the action {shown(goal.action.said, MAX_TEXT)} no longer exists"
             goal.client.goal_ended(goal.wish, int(Status.UNKNOWN), text, is_good=False)
 
-    def leave(self, client: RosbridgeSession) -> None:
+    def release_client(self, client: RosbridgeSession) -> None:
         """Cancel the goals of a client that has left, and end the goals at its actions."""
         for name in [
             name for name, action in self._actions.items() if action.server is client

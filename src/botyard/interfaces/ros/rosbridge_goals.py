@@ -237,7 +237,7 @@ class Goals:
                 lambda _is_good, _response: None,
             )
 
-    def leave(self, client: RosbridgeSession) -> None:
+    def release_client(self, client: RosbridgeSession) -> None:
         """Cancel the goals of a client that has left."""
         for goal in [g for g in self._goals.values() if g.client is client]:
             self._cancel(goal)

@@ -134,7 +134,7 @@ class Bus(Protocol):
         """Return the fields of ``connectionGraphUpdate``."""
         ...
 
-    def leave(self, client: FoxgloveSession) -> None:
+    def release_client(self, client: FoxgloveSession) -> None:
         """Release a client that has left."""
         ...
 
@@ -310,7 +310,7 @@ class FoxgloveSession:
     def close(self) -> None:
         """Release the session after its connection has ended."""
         self.is_closed = True
-        self._bus.leave(self)
+        self._bus.release_client(self)
         self._account.close()
         self._followed = set()
         for waiting in (

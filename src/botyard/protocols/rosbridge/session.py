@@ -178,7 +178,7 @@ class Bus(Protocol):
         """Take the client's result of the goal with an id."""
         ...
 
-    def leave(self, client: RosbridgeSession) -> None:
+    def release_client(self, client: RosbridgeSession) -> None:
         """Release a client that has left."""
         ...
 
@@ -302,7 +302,7 @@ class RosbridgeSession:
         self.is_closed = True
         for call in self._calls.values():
             call.abandon()
-        self._bus.leave(self)
+        self._bus.release_client(self)
         self._account.close()
         self._subscriptions.clear()
         self._partial.clear()

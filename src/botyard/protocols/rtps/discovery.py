@@ -205,7 +205,7 @@ class Discovery:
         for address in self._announce_to:
             self._outbox.send(address, self._announcement)
 
-    def leave(self) -> None:
+    def announce_departure(self) -> None:
         """Announce to all participants that this one leaves."""
         self._number += 1
         guid = self._data.guid

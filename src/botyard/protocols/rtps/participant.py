@@ -343,10 +343,10 @@ class Participant:
         out, self._out = self._out, []
         return out
 
-    def leave(self, now: float) -> None:
+    def announce_departure(self, now: float) -> None:
         """Announce that this participant leaves; `out` has the datagrams."""
         self._outbox.stamp(now, now + self.epoch)
-        self._discovery.leave()
+        self._discovery.announce_departure()
         self._out += self._outbox.drain(now)[0]
 
     # -- packets

@@ -357,7 +357,7 @@ class RtpsNode:
         """Announce the departure, and close the sockets."""
         if self._is_closed:
             return
-        self.participant.leave(self._loop.time())
+        self.participant.announce_departure(self._loop.time())
         self._send()
         self._is_closed = True
         for handle in (self._timer, self._soon):
