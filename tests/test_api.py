@@ -389,6 +389,10 @@ def test_old_names_of_a_simulation_work_and_warn() -> None:
         ann.port("me").submit(Stop())
     sim.run(4.0)
     assert ann.velocity.vx == 0.0
+    with pytest.warns(DeprecationWarning, match="Port.drive .* set_velocity"):
+        ann.port("me").drive(v=0.5)
+    sim.run(1.0)
+    assert ann.velocity.vx > 0.1
 
 
 def test_a_function_before_steps_ends_with_the_result_of_before_step() -> None:

@@ -203,7 +203,10 @@ WRONG: dict[str, tuple[Call, str]] = {
     "wrench": (lambda s, r: s.wrench("ann"), 'is named "ann"'),
     "hold": (lambda s, r: s.hold("bob", "yes"), "on: expected True or False"),
     "attach": (lambda s, r: s.attach("bob", "ann"), 'is named "ann"'),
-    "drive": (lambda s, r: s.core.drive("ann", print, None), 'no robot is named "ann"'),
+    "drive": (
+        lambda s, r: s.core.assign_program("ann", print, None),
+        'no robot is named "ann"',
+    ),
     "before_step": (
         lambda s, r: s.before_step("act"),
         "act: expected a function, found 'act'",

@@ -396,7 +396,7 @@ def test_what_cannot_be_saved_is_named() -> None:
     with pytest.raises(StateError, match=r"Mine\.act"):
         pickle.dumps(sim)
     sim = world()
-    sim.core.drive("a", Mine(sim.robots["a"]).act, Program(name="mine"))
+    sim.core.assign_program("a", Mine(sim.robots["a"]).act, Program(name="mine"))
     with pytest.raises(
         StateError,
         match="robot a: its controller mine cannot be saved: it has no get_state and set_state",

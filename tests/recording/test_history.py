@@ -214,13 +214,13 @@ def test_a_short_step_is_not_kept_each_time() -> None:
 def test_a_world_that_cannot_be_saved_says_so_and_goes_on() -> None:
     sim = world()
     sim.history.keep()
-    sim.core.drive("ann", lambda: None, Program(name="mine"))
+    sim.core.assign_program("ann", lambda: None, Program(name="mine"))
     sim.step(4)
     assert (
         "its controller mine cannot be saved" in sim.history.problem
         and len(sim.history.moments) == 1
     )
-    sim.core.drive("bob", lambda: None, Program(name="x"))
+    sim.core.assign_program("bob", lambda: None, Program(name="x"))
     sim.remove_robots(["ann", "bob"])
     sim.step(2)
     assert sim.history.problem == "" and sim.history.moments[-1].tick == 6
@@ -247,7 +247,7 @@ def test_connections_stay_as_they_are_and_robots_wait_for_the_next_command() -> 
     sim.history.keep()
     bob = sim.robots["bob"]
     bob.claim("ros")
-    bob.port("ros").drive(v=0.3)
+    bob.port("ros").set_velocity(v=0.3)
     sim.hold("Box:1", True, "page")
     sim.step(30)
     ann, port = sim.robots["ann"], sim.robots["ann"].port("pioneer")
@@ -260,11 +260,11 @@ def test_connections_stay_as_they_are_and_robots_wait_for_the_next_command() -> 
     port.configure_laser(0, -0.5, 0.1, 11)
     port.subscribe_laser(0, True)
     sim.step(20)
-    port.drive(v=0.2)
+    port.set_velocity(v=0.2)
     sim.step(20)
     teleports = port.teleports
     # waits for the next step: dropped
-    port.drive(v=-0.2)
+    port.set_velocity(v=-0.2)
     sim.history.go_on_from(2.0)
     assert (
         sim.robots["ann"] is ann and ann.clients == ("pioneer",) and bob.clients == ()
@@ -285,7 +285,7 @@ def test_connections_stay_as_they_are_and_robots_wait_for_the_next_command() -> 
         "they wait for the next command"
     )
     assert not state.held.any() and sim.core.holders("Box:1") == ()
-    port.drive(v=0.2)
+    port.set_velocity(v=0.2)
     sim.step(30)
     assert ann.velocity.vx == pytest.approx(0.2)
 
@@ -341,7 +341,7 @@ def test_a_branch_is_in_the_journal() -> None:
     sim.core.journal.listen(told.append)
     sim.history.keep()
     sim.robots["ann"].claim("pioneer")
-    sim.robots["ann"].port("pioneer").drive(v=0.3)
+    sim.robots["ann"].port("pioneer").set_velocity(v=0.3)
     sim.step(20)
     sim.replace_scene(OTHER)
     sim.core.accept_command("ann", cmd.Halt())

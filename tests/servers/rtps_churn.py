@@ -213,7 +213,7 @@ async def live(domain: int, tally: Tally, dice: random.Random) -> None:
     tally.longest_s = max(tally.longest_s, time.monotonic() - begin)
     if dice.random() < 0.5:
         tally.killed += 1
-        node.participant.leave = lambda now: None  # type: ignore[method-assign]
+        node.participant.announce_departure = lambda now: None  # type: ignore[method-assign]
 
     node.close()
 

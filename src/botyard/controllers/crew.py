@@ -45,4 +45,6 @@ def _employ(robot: Robot, program: Program) -> None:
     factory = checked_factory(robot, program)
     # After the checks, so that an unknown controller or option changes nothing.
     sim.core.programs.rest(robot.name)
-    sim.core.drive(robot.name, make(robot, program, factory, sim.seed).act, program)
+    sim.core.assign_program(
+        robot.name, make(robot, program, factory, sim.seed).act, program
+    )

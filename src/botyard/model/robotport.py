@@ -458,7 +458,7 @@ class RobotPort(Protocol):
         ...
 
     # -- commands, which take effect in the next step
-    def drive(
+    def set_velocity(
         self, v: float | None = None, w: float | None = None, vy: float | None = None
     ) -> None:
         """Queue velocities that hold until the next command; None: unchanged.

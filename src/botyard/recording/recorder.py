@@ -250,7 +250,7 @@ class Recorder:
         self._ends = [
             # Velocity commands come as plain values, because there can be thousands per
             # step.
-            sim.core.journal.listen(self._entry, self._drive),
+            sim.core.journal.listen(self._entry, self._on_velocity),
             sim.after_step(self._step),
             sim.core.on_close(lambda _: self.close()),
         ]
@@ -656,7 +656,7 @@ class Recorder:
             self._begin_part("branch")
             self._put_map()
 
-    def _drive(
+    def _on_velocity(
         self, tick: int, order: int, source: str, name: str, command: SetVelocity
     ) -> None:
         """Record a velocity command to a body."""

@@ -541,15 +541,17 @@ class Core:
         """Return whether a robot is offered to clients; see `unserve`."""
         return name not in self.unserved
 
-    def drive(self, name: str, act: Callable[[], None], program: Program) -> None:
-        """Call `act` before every step for a program that drives a robot.
+    def assign_program(
+        self, name: str, act: Callable[[], None], program: Program
+    ) -> None:
+        """Let a program drive a robot: call `act` before every step.
 
         It replaces the robot's present program. Raise UnknownNameError (a KeyError) if
         no robot has that name.
         """
         if name not in self.robots:
             raise arguments.unknown(name, self.robots, "robot")
-        self.programs.drive(name, program, arguments.function(act, "act"))
+        self.programs.assign(name, program, arguments.function(act, "act"))
 
     # -- Map
 

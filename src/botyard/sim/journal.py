@@ -81,13 +81,13 @@ class Entry:
 
 
 Listener = Callable[[Entry], None]
-Drive = Callable[[int, int, str, str, SetVelocity], None]
+VelocityListener = Callable[[int, int, str, str, SetVelocity], None]
 """Callback that receives tick, number, source, name of the body, and command."""
 
 
 class _Reader(NamedTuple):
     listener: Listener
-    drive: Drive | None
+    on_velocity: VelocityListener | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ class Journal:
         self._depth = 0
 
     def listen(
-        self, listener: Listener, drive: Drive | None = None
+        self, listener: Listener, on_velocity: VelocityListener | None = None
     ) -> Callable[[], None]:
         """Register a listener for changes; the returned function unregisters it.
 
@@ -328,11 +328,11 @@ class Journal:
         ----------
         listener : callable
             Called with each entry.
-        drive : callable, optional
+        on_velocity : callable, optional
             Called in its place, without an entry, for velocities of one body. There may be
             thousands of them in a second.
         """
-        reader = _Reader(arguments.function(listener, "listener"), drive)
+        reader = _Reader(arguments.function(listener, "listener"), on_velocity)
         self._readers.append(reader)
         return lambda: self._remove(reader)
 
@@ -365,8 +365,8 @@ class Journal:
         self._order += 1
         for reader in tuple(self._readers):
             try:
-                if reader.drive is not None:
-                    reader.drive(tick, self._order, source, name, command)
+                if reader.on_velocity is not None:
+                    reader.on_velocity(tick, self._order, source, name, command)
                 else:
                     reader.listener(
                         Entry(tick, self._order, source, Submit(name, command))

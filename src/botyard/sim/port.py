@@ -122,11 +122,20 @@ class Port:
         )
         self.issue_command(command)
 
-    def drive(
+    def set_velocity(
         self, v: float | None = None, w: float | None = None, vy: float | None = None
     ) -> None:
         """Queue a command of velocities (m/s, rad/s, m/s to the left)."""
         self.issue_command(cmd.SetVelocity(v=v, w=w, vy=vy))
+
+    def drive(
+        self, v: float | None = None, w: float | None = None, vy: float | None = None
+    ) -> None:
+        """Queue velocities; the old name of `set_velocity`, for one release."""
+        warnings.warn(
+            "Port.drive has a new name: set_velocity", DeprecationWarning, stacklevel=2
+        )
+        self.set_velocity(v, w, vy)
 
     def move(self, distance: float) -> None:
         """Queue a straight drive by a signed distance, m."""

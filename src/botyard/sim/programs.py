@@ -79,7 +79,7 @@ class Programs:
             self.acts.remove(act)
             self._taken_off.append(act)
 
-    def drive(self, robot: str, program: Program, act: Act) -> None:
+    def assign(self, robot: str, program: Program, act: Act) -> None:
         """Let a program drive a robot in place of its present program."""
         self.end(robot)
         self.all[robot] = program, act

@@ -94,15 +94,15 @@ def _enable(session: Conversation, packet: Packet) -> None:
 
 
 def _vel(session: Conversation, packet: Packet) -> None:
-    _moved(session).drive(v=_m(packet))
+    _moved(session).set_velocity(v=_m(packet))
 
 
 def _rvel(session: Conversation, packet: Packet) -> None:
-    _moved(session).drive(w=_rad(packet))
+    _moved(session).set_velocity(w=_rad(packet))
 
 
 def _latvel(session: Conversation, packet: Packet) -> None:
-    _moved(session).drive(vy=_m(packet))
+    _moved(session).set_velocity(vy=_m(packet))
 
 
 def _vel2(session: Conversation, packet: Packet) -> None:
@@ -110,7 +110,7 @@ def _vel2(session: Conversation, packet: Packet) -> None:
     low, high = packet.byte_pair()
     p = session.port.spec.pioneer
     right, left = _signed_byte(low) * p.vel2_div, _signed_byte(high) * p.vel2_div
-    _moved(session).drive(
+    _moved(session).set_velocity(
         # diff_conv is the conversion from a wheel-speed difference to a turn rate,
         # which clients know from the robot's parameter file.
         v=units.from_mm((left + right) / 2.0),

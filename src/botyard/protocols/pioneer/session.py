@@ -419,7 +419,7 @@ class Session(Conversation):
         stick = self.port.electrics.joystick
         if stick.button1:
             top = self.port.state().limits
-            self.port.drive(
+            self.port.set_velocity(
                 v=stick.y * stick.throttle * top.x, w=-stick.x * stick.throttle * top.a
             )
         # Releasing the button stops the robot once; later commands of the client are

@@ -607,7 +607,7 @@ class Driver:
         if self._last_us < 0:
             self._claim()
         self._last_us = self._port.time_us
-        self._port.drive(v=v, w=w, vy=vy)
+        self._port.set_velocity(v=v, w=w, vy=vy)
 
     def stamped(self, message: Any) -> None:
         """Execute a geometry_msgs/TwistStamped; an old one is refused.
