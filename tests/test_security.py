@@ -81,7 +81,7 @@ OF_FORMATS = {
     "protocols.vda5050.MAX_ID",
     "protocols.pioneer.packet.MAX_DATA",
     "protocols.pioneer.packet.MAX_PACKET",
-    "app.options.MAX_READ_HELP",
+    "app.declaration.MAX_READ_HELP",
     "studies.runners.MAX_WORLDS",
     "formats.base.MAX_LISTED",
     "formats.drawing.MAX_SAGITTA",

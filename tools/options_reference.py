@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from botyard.app.declaration import Option
 from botyard.app.keywords import keyword_default, value_words
 from botyard.app.kinds import Flag
-from botyard.app.options import OPTIONS, SECTIONS, Option
+from botyard.app.options import OPTIONS, SECTIONS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/reference/options.md"
 INTRODUCTION = """\

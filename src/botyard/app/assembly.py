@@ -15,8 +15,8 @@ from typing import Any
 from botyard.app.builtin import default_step
 from botyard.app.compose import Parts, compose
 from botyard.app.interfaces import begin_interfaces
-from botyard.app.kinds import named_values
-from botyard.app.options import RobotChoice, RunOptions
+from botyard.app.kinds import RobotChoice, named_values
+from botyard.app.options import RunOptions
 from botyard.app.served import Run
 from botyard.errors import CommandLineError
 from botyard.formats.models import resource_folders

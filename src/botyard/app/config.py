@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from botyard.app.options import OPTIONS, Option, RunOptions
+from botyard.app.declaration import Option
+from botyard.app.options import OPTIONS, RunOptions
 from botyard.errors import CommandLineError, FormatError, did_you_mean
 from botyard.formats.base import read_source
 from botyard.formats.budget import Budget, Meter

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from botyard.app.options import OPTIONS, SECTIONS, Option, RunOptions
+from botyard.app.declaration import Option
+from botyard.app.options import OPTIONS, SECTIONS, RunOptions
 from botyard.errors import ArgumentError, CommandLineError, PortError, did_you_mean
 
 KEYWORDS: Final[Mapping[str, Option]] = {

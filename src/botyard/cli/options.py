@@ -7,8 +7,8 @@ from typing import Final
 import click
 
 from botyard.api.arguments import MAX_SEED, MIN_SEED
+from botyard.app.declaration import MAX_READ_HELP
 from botyard.app.kinds import Host, OptionText, RobotChoice, parse_robot, parse_start
-from botyard.app.options import MAX_READ_HELP
 from botyard.errors import CommandLineError
 from botyard.formats.budget import OPTION, Budget
 from botyard.geometry import Pose

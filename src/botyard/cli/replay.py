@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from botyard.app.options import AMBF, OPTIONS, PAGE, ROS, RunOptions
+from botyard.app.declaration import AMBF, PAGE, ROS
+from botyard.app.options import OPTIONS, RunOptions
 from botyard.cli import interrupts
 from botyard.cli.logs import set_up_logging
 from botyard.cli.options import max_read_option

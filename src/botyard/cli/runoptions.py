@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
+from botyard.app.declaration import Option
 from botyard.app.kinds import (
     Flag,
     Host,
@@ -19,11 +20,12 @@ from botyard.app.kinds import (
     OneOf,
     OptionText,
     Real,
+    RobotChoice,
     RobotText,
     StartText,
     Whole,
 )
-from botyard.app.options import OPTIONS, SECTIONS, Option, RobotChoice, RunOptions
+from botyard.app.options import OPTIONS, SECTIONS, RunOptions
 from botyard.cli.options import (
     HostParam,
     LimitParam,
