@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import botyard
-from botyard.cli.traffic import _result_text
+from botyard.cli.trafficoutput import result_text
 from botyard.errors import KeptFileError
 from botyard.formats import arparams
 from botyard.formats.registry import load_scene
@@ -149,7 +149,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     task = generate("ring", 4, 1)
     task.save(folder / "task.json")
     (folder / "result.json").write_text(
-        _result_text(Traffic(task, find_supervisor("bankers")).run())
+        result_text(Traffic(task, find_supervisor("bankers")).run())
     )
     return folder
 

@@ -1,0 +1,64 @@
+"""Reading of tasks, compiling and progress bars for ``botyard traffic``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from botyard.names import escaped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from botyard.traffic.task import Task
+
+
+def _warn(text: str) -> None:
+    """Print a warning."""
+    click.echo(f"warning: {escaped(text)}", err=True)
+
+
+def read_task(path: Path, max_read: Sequence[str]) -> Task:
+    """Read a task within the limits of ``--max-read``."""
+    from botyard.formats.budget import Budget
+    from botyard.traffic.task import load_task
+
+    return load_task(path, _warn, Budget().raised(max_read))
+
+
+def compile_first() -> None:
+    """Compile the kernels, if necessary, before a progress bar occupies the terminal."""
+    from botyard.processes.compiling import watch
+    from botyard.traffic.compare import compile_kernels
+
+    # Compilation takes up to minutes, which a silent pipe or log would not explain.
+    watch.always = True
+    compile_kernels()
+    watch.finish()
+
+
+@contextmanager
+def progress_bar(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
+    """Show a progress bar on stderr; no bar if stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        # A pipe or a log file would fill with control characters of the bar.
+        yield lambda _t, _n: None
+        return
+
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[time]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total, time="")
+        yield lambda t, n: bar.update(task, completed=n, time=f"{t:.0f} s simulated")
