@@ -13,6 +13,7 @@ from bench import (
     changes,
     common,
     history,
+    light,
     masses,
     page,
     peers,
@@ -66,6 +67,13 @@ def small_page(patch: Patch, _: Path) -> None:
     page.frames(sim)
     found = asyncio.run(page._steps(sim, 1, seconds=0.5))
     assert found["frames"] > 0
+
+
+def small_light(patch: Patch, _: Path) -> None:
+    patch(light, SECONDS=0.5, WARM_UP_S=0.2, ROUNDS=1, STEPS=3)
+    few = {name: light.SERVED[name] for name in ("idle", "driven, with laser")}
+    patch(light, SERVED=few)
+    light.main()
 
 
 def small_masses(patch: Patch, _: Path) -> None:
@@ -141,6 +149,7 @@ SMALL: dict[str, Small] = {
     "scenes": small_scenes,
     "changes": small_changes,
     "peers": small_peers,
+    "light": small_light,
     "page": small_page,
     "masses": small_masses,
     "history": small_history,

@@ -33,8 +33,8 @@ class Listeners(Generic[T]):
         self._log, self._what, self._ends_failed = log, what, ends_failed
         self._all: list[Callable[[T], object]] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._all)
+    def __len__(self) -> int:
+        return len(self._all)
 
     def add(self, listener: Callable[[T], object]) -> Callable[[], None]:
         """Register a listener; return a function that unregisters it."""

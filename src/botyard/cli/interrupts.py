@@ -405,6 +405,8 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
     ):
         import asyncio
 
+        from botyard.servers.wakingloop import new_loop
+
         async def guarded() -> T:
             loop, task = asyncio.get_running_loop(), asyncio.current_task()
             assert task is not None
@@ -412,8 +414,11 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
                 return await work
 
         try:
-            with contextlib.closing(guarded()) as main:
-                return asyncio.run(main)
+            with (
+                contextlib.closing(guarded()) as main,
+                asyncio.Runner(loop_factory=new_loop) as runner,
+            ):
+                return runner.run(main)
         except asyncio.CancelledError:
             if _state.has_begun and not was_interrupted():
                 raise

@@ -135,11 +135,15 @@ def client_left(control: Site, key: Hashable) -> None:
         control.undoing.forget(key)
 
 
-def stop_expired_drivers(control: Site) -> None:
-    """Stop the manually driven robots whose dead-man switch has timed out."""
+def stop_expired_drivers(control: Site) -> bool:
+    """Stop the manually driven robots whose dead-man switch has timed out.
+
+    Return whether other robots are driven manually.
+    """
     now = control.wall()
     for name_ in [n for n, (_, until) in control.driven.items() if now > until]:
         stop_manual_drive(control, name_)
+    return bool(control.driven)
 
 
 @dataclass(frozen=True, kw_only=True)

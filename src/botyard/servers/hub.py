@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -24,6 +25,7 @@ from botyard.interfaces.pioneer.reporting import Reporter
 from botyard.model.robotport import Timing
 from botyard.servers.jobs.background import Background
 from botyard.servers.timeshare import TimeShare
+from botyard.servers.wakingloop import WakingLoop
 from botyard.servers.workclock import passed, uncounted
 from botyard.sim.simulation import Simulation
 
@@ -47,6 +49,10 @@ LOOK_INTERVAL_S: Final = 0.1
 """Longest time between two looks at all that depends on wall time, s of wall time."""
 POLL_INTERVAL_S: Final = 0.02
 """Shortest time between two of these looks, s of wall time."""
+MAX_LATE_S: Final = 1.5
+"""Longest delay of the steps of a world that is not watched, s of wall time."""
+LATE_STEPS_TIME_S: Final = 0.005
+"""Longest duration of late steps, s of wall time: a new client waits for them."""
 INPUT_SHARE: Final = 0.2
 """Share of time for the input of clients beyond their own budgets."""
 INPUT_TIME_S: Final = 0.01
@@ -121,8 +127,12 @@ class Hub:
         # The ratio is measured anew when simulated time jumps.
         self._marks: deque[tuple[float, float]] = deque()
         self.follow(self._marks.clear, Subject.TIME)
-        self.looks: list[Callable[[], None]] = []
-        """Callbacks at most `LOOK_INTERVAL_S` of wall time apart, also while paused."""
+        self.looks: list[Callable[[], bool]] = []
+        """Callbacks at most `LOOK_INTERVAL_S` of wall time apart, also while paused.
+
+        Each returns whether it depends on this interval now.
+        """
+        self._needs_looks = False
         self._next_look = 0.0
         self._looks = ErrorBarrier(log, "polling sessions")
         self.attach(self.reporter)
@@ -269,6 +279,11 @@ class Hub:
                 due = origin + steps * interval
                 lag = loop.time() - due
                 if lag < 0.0:
+                    late = await self._rest(origin, steps, interval)
+                    if late is not None:
+                        steps += late
+                        last = max(last, origin + (steps - 1) * interval)
+                        continue
                     if await self._interrupted_until(due):
                         continue
                 else:
@@ -290,11 +305,91 @@ class Hub:
             self._allowed = max(0, self._allowed - 1)
             self.step_once()
             self.step_time += 0.1 * (loop.time() - started - self.step_time)
-            # The tolerance absorbs rounding, for example of 0.1 s steps up to 1 s.
-            if self.duration is not None and self.sim.time >= self.duration - 1e-9:
+            if not self._steps_left():
                 self.stop()
 
         return self.exit_status
+
+    def _steps_left(self) -> float:
+        """Return the number of steps until the end of the run."""
+        if self.duration is None:
+            return math.inf
+        # The tolerance absorbs rounding, for example of 0.1 s steps up to 1 s.
+        left = self.duration - 1e-9 - self.sim.time
+        return max(0.0, math.ceil(left / self.sim.dt))
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether steps must be made on time, because anything follows each of them."""
+        sim = self.sim
+        return bool(
+            # Not every listener knows.
+            any(not getattr(one, "is_idle", False) for one, _ in self._listeners)
+            or self._watchers
+            or self._needs_looks
+            or sim.core.programs.acts
+            or sim.is_observed
+        )
+
+    async def _rest(self, origin: float, steps: int, interval: float) -> int | None:
+        """Sleep for several steps if the world is not watched.
+
+        The steps are made when the event loop wakes up, before it handles anything, so
+        that no client, request or signal finds them missing.
+
+        Returns
+        -------
+        int or None
+            Number of steps made; None: the world is watched, or it steps too slowly.
+        """
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, WakingLoop) or self.is_watched:
+            return None
+        self._look(loop.time())
+        count = min(
+            MAX_LATE_S / interval,
+            LATE_STEPS_TIME_S / max(self.step_time, 1e-9),
+            self._steps_left(),
+        )
+        if count < 2.0 or self.is_watched:
+            return None
+        until = origin + (steps + int(count) - 1) * interval
+        made, failure = 0, None
+
+        def catch_up() -> None:
+            nonlocal made, failure
+            now = loop.time()
+            # A wake-up that is late itself is an overrun, which the caller handles.
+            now = until if now > until + MAX_LAG else now
+            due = math.floor((now - origin) / interval + 1e-6) + 1 - steps - made
+            if due > 0 and failure is None:
+                try:
+                    self._step_late(due, origin + (steps + made + due - 1) * interval)
+                except BaseException as error:
+                    failure = error
+                made += due
+            self._wake.set()
+
+        loop.on_wake = catch_up
+        try:
+            await self._sleep(until)
+        finally:
+            loop.on_wake = None
+        if failure is not None:
+            raise failure
+        if not self._steps_left():
+            self.stop()
+        return made
+
+    def _step_late(self, count: int, due: float) -> None:
+        """Make steps at once, the last of which was due at a time."""
+        clock, dt = asyncio.get_running_loop().time, self.sim.dt
+        started, interval = clock(), self.interval or dt
+        self.sim.core.timing = Timing(dt, interval, interval)
+        self.sim.step(count)
+        self._deliver()
+        self._mark(due)
+        self.step_time += 0.1 * ((clock() - started) / count - self.step_time)
 
     async def _serve_others(self) -> None:
         await asyncio.sleep(0)
@@ -315,8 +410,9 @@ class Hub:
         self._looks.run(self.reporter.poll, now)
         if self._deliver() and self._paused and not self._allowed:
             self._tell_watchers()
-        for look in self.looks:
-            self._looks.run(look)
+        self._needs_looks = any(
+            [self._looks.call(look, otherwise=True) for look in self.looks]
+        )
         self._next_look, wake = now + LOOK_INTERVAL_S, self.reporter.wake
         # A timer that is just not due waits for a whole interval, as sessions expect.
         if wake > now + POLL_INTERVAL_S:
@@ -360,8 +456,9 @@ class Hub:
             now = loop.time()
             if now >= due:
                 return False
-            # Look after a step rather than wake up again shortly before or after it.
-            if now > self._next_look - POLL_INTERVAL_S:
+            # Look after a step rather than wake up again before the next one.
+            is_last_chance = self._next_look < due <= now + LOOK_INTERVAL_S
+            if is_last_chance or now > self._next_look - POLL_INTERVAL_S:
                 self._look(now)
             is_soon = self._next_look > due - POLL_INTERVAL_S
             await self._sleep(due if is_soon else self._next_look)
@@ -438,11 +535,14 @@ class Hub:
         self.sim.step()
         self._deliver()
         now = asyncio.get_running_loop().time()
+        self._mark(now)
+        for listener, fence in tuple(self._listeners):
+            fence.run(listener.on_snapshot, now)
+        self._tell_watchers()
+
+    def _mark(self, now: float) -> None:
+        """Note the time of a step for the real-time ratio."""
         if not self._marks or now - self._marks[-1][0] >= RATIO_WINDOW / 50:
             self._marks.append((now, self.sim.time))
             while self._marks[-1][0] - self._marks[0][0] > RATIO_WINDOW:
                 self._marks.popleft()
-
-        for listener, fence in tuple(self._listeners):
-            fence.run(listener.on_snapshot, now)
-        self._tell_watchers()

@@ -239,6 +239,11 @@ class Pump(ABC):
             self.fence("the end of a client").run(session.close)
         client_left(self.control, cast(Hashable, client))
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is no client to notify of steps."""
+        return not self.clients
+
     def on_snapshot(self, now: float) -> None:
         """Notify all clients of a step."""
         for client in tuple(self.clients):

@@ -54,6 +54,15 @@ class Observable(Restorable[R]):
         return self._looks.add(arguments.function(look, "look"))
 
     @property
+    def is_observed(self) -> bool:
+        """Whether functions of `after_step` are called, other than the history's own.
+
+        The history depends on simulated time alone.
+        """
+        of_history = self._history is not None and self._history.is_on
+        return len(self._looks) > of_history
+
+    @property
     def events(self) -> ContactLog:
         """Contacts of robots with time, place and partner.
 

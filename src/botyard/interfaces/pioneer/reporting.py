@@ -71,6 +71,11 @@ class Reporter:
         if connection in self._connections:
             self._connections.remove(connection)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether steps are not reported to any connection."""
+        return not self._connections
+
     def on_snapshot(self, now: float) -> None:
         """Send the due reports after a step."""
         self._report([c for c in tuple(self._connections) if c.is_due(now)], now)

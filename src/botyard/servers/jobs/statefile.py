@@ -33,6 +33,8 @@ from botyard.sim.simulation import Robot, Simulation
 
 WRITE_INTERVAL_S: Final = 1.0
 """Interval of wall time to write the state if it has changed, s."""
+REST_WRITE_INTERVAL_S: Final = 10.0
+"""The same while only the time changes in a world that is not watched, s."""
 ORPHAN_STOP_DELAY_S: Final = 2.0
 """Delay before robots stop whose clients have not reconnected after a restart, s.
 
@@ -239,6 +241,7 @@ class StateKeeper:
         self._failed = False
         self._latest: SavedState | None = None
         self._last_version: tuple[object, ...] = ()
+        self._next_at_rest = 0.0
         self._wake = threading.Semaphore(0)
         self._ended = False
         self._writing = threading.Lock()
@@ -278,11 +281,20 @@ class StateKeeper:
     def _look(self) -> None:
         """Pass the state to the writer thread if it has changed."""
         hub, robot_servers = self._robot_servers.hub, self._robot_servers
-        version = (hub.sim.snapshot, hub.sim.core.feed.revision)
-        if version != self._last_version:
-            self._last_version = version
-            self._latest = state_of(robot_servers, self._page)
-            self._wake.release()
+        snapshot, now = hub.sim.snapshot, asyncio.get_running_loop().time()
+        version = (snapshot, hub.sim.core.feed.revision)
+        if version == self._last_version:
+            return
+        if (
+            now < self._next_at_rest
+            and version[1:] == self._last_version[1:]
+            and not (hub.is_watched or snapshot.state.vel.any())
+        ):
+            return
+        self._last_version = version
+        self._next_at_rest = now + REST_WRITE_INTERVAL_S
+        self._latest = state_of(robot_servers, self._page)
+        self._wake.release()
 
     def _write(self) -> None:
         while True:

@@ -387,7 +387,6 @@ class PageServer:
         """
         bound = _bind(host, port)
         self.address = bound.getsockname()[:2]
-        hub = self.hub
         app = Guard(
             self._app(),
             self._hosts | {host.strip("[]").lower()},
@@ -404,11 +403,9 @@ class PageServer:
         loop = asyncio.get_running_loop()
         self._handler = PageLog(loop, self._add_log)
         logging.getLogger("botyard").addHandler(self._handler)
-        hub.watch(self._changed)
 
     async def close(self) -> None:
         """Close all viewers and stop serving; `listen` can start the server again."""
-        self.hub.unwatch(self._changed)
         if self._handler is not None:
             logging.getLogger("botyard").removeHandler(self._handler)
         if self._ticker is not None:
@@ -632,12 +629,18 @@ class PageServer:
             return
 
         one = _Socket(self, socket)
+        # Without viewers, the world can step late.
+        if not self._sockets:
+            self.hub.watch(self._changed)
+            self.desk.changed()
         self._sockets.add(one)
         self._tick_later()
         try:
             await one.serve()
         finally:
             self._sockets.discard(one)
+            if not self._sockets:
+                self.hub.unwatch(self._changed)
             self.desk.left(one.viewer)
 
 
