@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import botyard
-from botyard.controllers.crew import employ
+from botyard.controllers.assignment import employ
 from botyard.devices.joints import JointCommand
 from botyard.engine import commands as cmd
 from botyard.engine.state import CHECKSUM, MAGIC, columns_of, declared

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard.controllers.crew import employ
+from botyard.controllers.assignment import employ
 from botyard.engine.state import VERSION
 from botyard.formats.crashstate import SavedRobot, SavedState, encode_state
 from botyard.geometry import Pose

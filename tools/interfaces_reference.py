@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from botyard.app.builtin import WISHES
+from botyard.app.builtin import INTERFACE_OPTIONS
 from botyard.app.options import OPTIONS
 from botyard.app.reference import interface_rows, option_rows
 
@@ -42,7 +42,7 @@ def page() -> str:
         out.append(
             f"\n## {name}\n\n| option | value | default | is the run's |\n|---|---|---|---|\n"
         )
-        fields = WISHES[name].fields
+        fields = INTERFACE_OPTIONS[name].fields
         for option, value, default, about in rows:
             flag = f"`--{OPTIONS[fields[option]].long}`" if option in fields else about
             out.append(f"| `{option}` | {value} | {default} | {flag} |\n")

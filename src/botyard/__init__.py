@@ -93,7 +93,7 @@ _MODULE_OF = {
 # extension is first called.
 provide(
     {
-        "employ": "botyard.controllers.crew",
+        "employ": "botyard.controllers.assignment",
         "is_controller": "botyard.controllers.registry",
         "make_history": "botyard.recording.history",
         "png": "botyard.pictures.rendering",

@@ -15,7 +15,7 @@ from tools import interfaces_reference
 import botyard
 from botyard import Simulation
 from botyard.app.assembly import assemble
-from botyard.app.builtin import WISHES, default_step, with_interfaces
+from botyard.app.builtin import INTERFACE_OPTIONS, default_step, with_interfaces
 from botyard.app.interfaces import begin_interfaces
 from botyard.app.options import OPTIONS, RunOptions
 from botyard.app.reference import interface_rows
@@ -33,13 +33,13 @@ from tests.waiting import PATIENCE, wait
 def test_each_is_described_and_its_options_are_those_of_the_run(name: str) -> None:
     interface = find_interface(name)
     assert interface.name == name and interface.about
-    assert bool(interface.command) == (name not in WISHES)
+    assert bool(interface.command) == (name not in INTERFACE_OPTIONS)
     if not interface.command:
-        wish = WISHES[name]
-        assert set(wish.fields) | (
+        chosen_by = INTERFACE_OPTIONS[name]
+        assert set(chosen_by.fields) | (
             {"everybody"} if name == "discovery" else set()
         ) == set(interface.known_options)
-        for option, field in wish.fields.items():
+        for option, field in chosen_by.fields.items():
             default = OPTIONS[field].default
             assert interface.known_options[option].default == default
             if default is not None:
@@ -307,6 +307,6 @@ def test_a_port_that_somebody_chose_must_be_had_and_the_usual_one_need_not() -> 
             )
 
         assert (
-            WISHES["ambf"].tolerated(RunOptions(ambf="2.0"))
+            INTERFACE_OPTIONS["ambf"].tolerated(RunOptions(ambf="2.0"))
             == "--ambf-port chooses another one"
         )

@@ -118,12 +118,12 @@ def test_the_covariance_is_that_of_simulated_deviations() -> None:
             difference[:, 2] = wrap(difference[:, 2])
             rows.append(difference.reshape(-1))
 
-        found, told = (
+        found, determined = (
             np.cov(np.array(rows).T) / size**2,
             dense(covariance.bands[source]),
         )
-        scale = np.abs(told).max()
-        assert np.abs(found - told).max() < 0.12 * scale, source
+        scale = np.abs(determined).max()
+        assert np.abs(found - determined).max() < 0.12 * scale, source
 
 
 def test_variances_come_back_from_draws_of_them() -> None:
@@ -163,9 +163,11 @@ def test_corrected_odometry_is_that_of_the_wheels() -> None:
     matrix = matrix_of(
         (left + right) / 2, (right - left) / 2, actual / nominal, nominal
     )
-    told = corrected(np.array([[(dl + dr) / 2, 0.0, (dr - dl) / nominal]]), matrix)[0]
-    assert told[0] == pytest.approx((left * dl + right * dr) / 2)
-    assert told[2] == pytest.approx((right * dr - left * dl) / actual)
+    determined = corrected(
+        np.array([[(dl + dr) / 2, 0.0, (dr - dl) / nominal]]), matrix
+    )[0]
+    assert determined[0] == pytest.approx((left * dl + right * dr) / 2)
+    assert determined[2] == pytest.approx((right * dr - left * dl) / actual)
 
 
 def test_what_is_told_and_what_is_not() -> None:
@@ -178,9 +180,11 @@ def test_what_is_told_and_what_is_not() -> None:
     fit = least_squares(
         parameters, lambda p: (p[0] + p[1]) + p[2] * x - data, is_scaled=False
     )
-    assert sorted(fit.told[:2]) == [False, True]
+    assert sorted(fit.determined[:2]) == [False, True]
     assert fit["a"] + fit["b"] == pytest.approx(1.0, abs=0.02)
     assert fit.value("c").holds(3.0)
+    with pytest.warns(DeprecationWarning, match="is_determined"):
+        assert fit.value("c").is_told  # the name of releases before 0.2
     assert fit.directions[0].information == pytest.approx(0.0, abs=1e-6)
     assert fit.directions[0].weights["a"] == pytest.approx(0.5, abs=0.01)
     design = np.stack([np.ones(50), x], axis=1)
@@ -196,8 +200,8 @@ def test_expected_ranges_and_their_derivatives() -> None:
     assert here.good.mean() > 0.8
     for axis, step in enumerate((1e-5, 1e-5, 1e-6)):
         there = matcher.expect(poses + step * np.eye(3)[axis]).ranges
-        told = (there - here.ranges) / step
-        assert told[here.good] == pytest.approx(
+        determined = (there - here.ranges) / step
+        assert determined[here.good] == pytest.approx(
             here.gradients[..., axis][here.good], abs=0.02
         )
 

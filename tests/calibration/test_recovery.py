@@ -39,7 +39,7 @@ def test_twenty_known_robots_come_back_within_their_intervals() -> None:
             odometry_law="step",
         )
         for name, value in one.values.items():
-            assert found.value(name).is_told, name
+            assert found.value(name).is_determined, name
             hits[name] = hits.get(name, 0) + found.value(name).holds(value)
 
     assert min(hits.values()) >= 17 and sum(hits.values()) >= 0.93 * 20 * len(hits), (
@@ -61,14 +61,14 @@ def drifting(**given: float) -> list[Known]:
 
 
 def test_variances_by_distance_and_angle_come_back_within_their_intervals() -> None:
-    told, held = 0, 0
+    determined, held = 0, 0
     for one in drifting():
         found = calibrate([one.log], BASE, truths=[one.truth], hold_out=False)
         for name in ALPHAS:
-            told += found.value(name).is_told
+            determined += found.value(name).is_determined
             held += found.value(name).holds(one.values[name])
 
-    assert told >= 18 and held >= 0.85 * told, (told, held)
+    assert determined >= 18 and held >= 0.85 * determined, (determined, held)
 
 
 def test_the_robot_file_has_the_law_by_distance_unless_the_other_one_is_asked_for() -> (
@@ -120,7 +120,10 @@ def test_variances_that_a_log_does_not_tell_stay_as_they_were() -> None:
         [one.log], BASE, truths=[one.truth.shifted(-CLOCK_S)], hold_out=False
     )
     assert found.value("alpha3").holds(1e-3)
-    assert not found.value("alpha1").is_told and not found.value("alpha4").is_told
+    assert (
+        not found.value("alpha1").is_determined
+        and not found.value("alpha4").is_determined
+    )
     assert found.robot.odometry_drift.turn_by_turn == 0.0
 
 
@@ -170,7 +173,7 @@ def test_odometry_in_other_units_is_refused(factor: float) -> None:
     assert (
         calibrate([replace(one.log, scans=None)], BASE, truths=[truth], hold_out=False)
         .value("left scale")
-        .is_told
+        .is_determined
     )
 
 
@@ -197,7 +200,7 @@ def test_unequal_wheels_and_their_separation() -> None:
     nominal, held = BASE.kinematics.track, 0
     for one in twenty()[:6]:
         found = calibrate([one.log], BASE, truths=[one.truth], hold_out=False)
-        told = [
+        determined = [
             found.value(name)
             for name in ("left scale", "right scale", "wheel separation", "E_d", "E_b")
         ]
@@ -207,8 +210,8 @@ def test_unequal_wheels_and_their_separation() -> None:
             scale * (1.0 + one.values["turning error"]),
         )
         known = (left, ratio * left, separation * nominal, ratio, separation)
-        assert [v.value for v in told] == pytest.approx(known, rel=0.01)
-        held += sum(v.holds(k) for v, k in zip(told, known, strict=True))
+        assert [v.value for v in determined] == pytest.approx(known, rel=0.01)
+        held += sum(v.holds(k) for v, k in zip(determined, known, strict=True))
 
     assert held >= 26, "of 30"
 
@@ -235,15 +238,15 @@ def test_a_log_without_turns_does_not_tell_the_separation() -> None:
     found = calibrate(
         [one.log], BASE, truths=[one.truth.shifted(-CLOCK_S)], hold_out=False
     )
-    assert not found.value("wheel separation").is_told
-    assert not found.value("turning error").is_told
+    assert not found.value("wheel separation").is_determined
+    assert not found.value("turning error").is_determined
     assert found.value("forward error").holds(one.values["forward error"])
     assert any("the wheel separation is not observable" in note for note in found.notes)
     assert found.odometry is not None
     least = found.odometry.fit.directions[0]
     assert least.information < 1e-6
     assert least.weights["separation"] > 0.99
-    # what is not told stays as it was
+    # what is not determined stays as it was
     assert found.robot.odometry_error.a == pytest.approx(BASE.odometry_error.a)
 
 
@@ -265,9 +268,9 @@ def test_where_the_markers_are_and_outliers_do_not_matter() -> None:
         ("markers heading", 0.4),
         ("clock 1", None),
     ):
-        told = found.odometry.fit.value(name)
-        assert told.is_told
-        assert value is None or told.value == pytest.approx(value, abs=0.01)
+        determined = found.odometry.fit.value(name)
+        assert determined.is_determined
+        assert value is None or determined.value == pytest.approx(value, abs=0.01)
 
     assert found.value("forward error").value == pytest.approx(
         one.values["forward error"], abs=0.006

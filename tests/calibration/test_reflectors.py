@@ -80,13 +80,13 @@ def test_edges_are_what_the_engine_sees() -> None:
         first = hits.ranges[0] <= scan.ranges + 1e-6
         assert hits.ranges[0][first] == pytest.approx(scan.ranges[first], abs=1e-9)
         on = first & np.append(edges.returns > 1, False)[hits.edge[0]]
-        told = (
+        determined = (
             on
             & (hits.ranges[0] <= rule.max_range)
             & (hits.incidence[0] <= rule.max_incidence)
         )
-        assert np.array_equal(told, scan.intensities == 9)
-        met += int(told.sum())
+        assert np.array_equal(determined, scan.intensities == 9)
+        met += int(determined.sum())
 
     assert met > 100
 
@@ -163,7 +163,7 @@ def test_without_beams_near_a_limit_there_is_only_a_bound(
         ("max_incidence", old.max_incidence, rule.max_incidence),
     ):
         value = found.value(f"reflector {name}")
-        assert not value.is_told
+        assert not value.is_determined
         assert math.isnan(value.high)
         assert (after == value.low > before) if new else (after == before > value.low)
         assert any(

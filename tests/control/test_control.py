@@ -448,7 +448,7 @@ def test_time(control: Control) -> None:
     assert clock.asked == [5, 2.0]
 
 
-class Grounds:
+class RobotHost:
     """Robots without ports."""
 
     def __init__(self, sim: Simulation) -> None:
@@ -486,7 +486,7 @@ class Grounds:
 
 
 def test_adding_and_removing(control: Control) -> None:
-    control.grounds = Grounds(control.sim)
+    control.robot_host = RobotHost(control.sim)
     assert control.do(CHANGER, AddRobot(model="p3at")).result().robots == ("p3at",)
     for name, error in (
         ("ann", NameTakenError),
@@ -603,8 +603,8 @@ def test_everybody_is_told_of_what_was_done_and_of_nothing_else(
 # -- much at once, and what fails half way
 
 
-class Patient(Grounds):
-    """Grounds whose work is done portion by portion, when the test says so."""
+class Patient(RobotHost):
+    """RobotHost whose work is done portion by portion, when the test says so."""
 
     def __init__(self, sim: Simulation) -> None:
         super().__init__(sim)
@@ -638,16 +638,16 @@ def test_many_who_add_at_once_add_no_more_than_that(
 ) -> None:
     monkeypatch.setattr(bodies, "MAX_ROBOTS", 30)
     monkeypatch.setattr(bodies, "ROBOTS_PER_BATCH", 5)
-    grounds = control.grounds = Patient(control.sim)
+    robot_host = control.robot_host = Patient(control.sim)
     added = [control.do(CHANGER, AddRobots(model="p3dx", number=20)) for _ in range(3)]
     added.append(control.do(OWNER, CloneRobots(robots=("ann", "bob"))))
-    while grounds.go_on():
+    while robot_host.go_on():
         pass
     assert len(control.sim.robots) <= 30
     failed = [str(one.exception()) for one in added if one.exception() is not None]
     assert failed
     assert all("clients may add robots up to 30, " in text for text in failed), failed
-    assert sorted(grounds.reached) == sorted(
+    assert sorted(robot_host.reached) == sorted(
         set(control.sim.robots) - {"ann", "bob", "crate"}
     ), "all have ports"
 
@@ -656,9 +656,9 @@ def test_portions_that_were_added_stay_when_a_later_one_fails(
     control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bodies, "ROBOTS_PER_BATCH", 5)
-    grounds = control.grounds = Patient(control.sim)
+    robot_host = control.robot_host = Patient(control.sim)
     added = control.do(CHANGER, AddRobots(model="p3dx", number=20))
-    grounds.go_on()
+    robot_host.go_on()
     first = [name for name in control.sim.robots if name.startswith("p3dx")]
     assert set(first) <= set(control.spawned), (
         "whoever resets meanwhile takes them away"
@@ -666,7 +666,7 @@ def test_portions_that_were_added_stay_when_a_later_one_fails(
     control.do(CHANGER, Remove(names=(first[0],)))
     control.sim.add_robot("p3at", first[0])  # another one of that name
     monkeypatch.setattr(bodies, "MAX_ROBOTS", len(control.sim.robots))
-    while grounds.go_on():
+    while robot_host.go_on():
         pass
     with pytest.raises(
         WorldError,
@@ -674,11 +674,11 @@ def test_portions_that_were_added_stay_when_a_later_one_fails(
     ):
         added.result()
 
-    assert grounds.reached == first[1:]
+    assert robot_host.reached == first[1:]
 
 
 def test_a_name_of_full_length_can_be_made_another_one(control: Control) -> None:
-    control.grounds = Grounds(control.sim)
+    control.robot_host = RobotHost(control.sim)
     for number in ("", "_002", "_003"):
         robots = (
             control.do(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from botyard.controllers.crew import employ
+from botyard.controllers.assignment import employ
 from botyard.controllers.crowd import Orca, SocialForce
 from botyard.controllers.localplanners import FieldHistogram
 from botyard.controllers.registry import (

@@ -18,7 +18,7 @@ from botyard.app.compose import compose
 from botyard.control import USER, AddRobot, Caller
 from botyard.control.control import Control
 from botyard.control.later import resolved
-from botyard.engine.crowd import MAX_PER_PLACE, PLACE_RADIUS
+from botyard.engine.overlap_limit import MAX_PER_PLACE, PLACE_RADIUS
 from botyard.errors import CommandError
 from botyard.geometry import Pose
 from botyard.interfaces.ambf.ambf import Ambf
@@ -40,21 +40,21 @@ def world(n: int) -> Simulation:
 def test_a_place_takes_so_many_and_no_more() -> None:
     sim = world(8)
     for i in range(1, MAX_PER_PLACE):
-        sim.core.crowd.enter(f"r{i}", 0.1, 0.0)  # r0 stands there
+        sim.core.overlap_limit.enter(f"r{i}", 0.1, 0.0)  # r0 stands there
     with pytest.raises(
         CommandError, match=f"{MAX_PER_PLACE} other bodies are already on that place"
     ):
-        sim.core.crowd.enter("r7", 0.0, 0.0)
+        sim.core.overlap_limit.enter("r7", 0.0, 0.0)
 
-    sim.core.crowd.enter("r7", PLACE_RADIUS + 0.15, 0.0)
-    sim.core.crowd.enter("r1", 0.05, 0.0)
-    sim.core.crowd.enter("r2", 50.0, 0.0)  # who goes makes room
-    sim.core.crowd.enter("r6", 0.0, 0.0)
-    assert sim.core.crowd.place("r2") == (50.0, 0.0)
+    sim.core.overlap_limit.enter("r7", PLACE_RADIUS + 0.15, 0.0)
+    sim.core.overlap_limit.enter("r1", 0.05, 0.0)
+    sim.core.overlap_limit.enter("r2", 50.0, 0.0)  # who goes makes room
+    sim.core.overlap_limit.enter("r6", 0.0, 0.0)
+    assert sim.core.overlap_limit.place("r2") == (50.0, 0.0)
     with pytest.raises(KeyError):
-        sim.core.crowd.enter("nobody", 0.0, 0.0)
+        sim.core.overlap_limit.enter("nobody", 0.0, 0.0)
     sim.step()
-    assert sim.core.crowd.place("r2") == (6.0, 0.0), (
+    assert sim.core.overlap_limit.place("r2") == (6.0, 0.0), (
         "it looks at the state; nobody was put there in the end"
     )
 
@@ -84,19 +84,19 @@ def test_who_may_enter_a_place_is_as_counting_all_distances_says(
             with pytest.raises(
                 CommandError, match=f": {others} other bodies are already on that place"
             ):
-                sim.core.crowd.enter(name, *to)
+                sim.core.overlap_limit.enter(name, *to)
         else:
-            sim.core.crowd.enter(name, *to)
+            sim.core.overlap_limit.enter(name, *to)
             places[name] = to
 
-        assert sim.core.crowd.place(name) == places[name]
+        assert sim.core.overlap_limit.place(name) == places[name]
 
 
 @pytest.mark.parametrize("to", [(math.nan, 0.0), (0.0, math.inf)])
 def test_a_place_that_is_none_is_left_to_the_command(to: tuple[float, float]) -> None:
     sim = world(1)
-    sim.core.crowd.enter("r0", *to)
-    assert sim.core.crowd.place("r0") == (0.0, 0.0)
+    sim.core.overlap_limit.enter("r0", *to)
+    assert sim.core.overlap_limit.place("r0") == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("way", ["pose", "axes"])
@@ -149,11 +149,11 @@ def test_a_restored_world_is_looked_at_anew() -> None:
     sim.put("r1", (7.0, 0.0, 0.0))
     sim.settle()
     there = sim.save_state()
-    assert sim.core.crowd.place("r1") == (7.0, 0.0)
+    assert sim.core.overlap_limit.place("r1") == (7.0, 0.0)
     sim.restore(state)  # of the same tick
-    assert sim.core.crowd.place("r1") == (3.0, 0.0)
+    assert sim.core.overlap_limit.place("r1") == (3.0, 0.0)
     sim.restore(there)
-    assert sim.core.crowd.place("r1") == (7.0, 0.0)
+    assert sim.core.overlap_limit.place("r1") == (7.0, 0.0)
 
 
 def test_who_may_be_added_where() -> None:
@@ -164,7 +164,7 @@ def test_who_may_be_added_where() -> None:
         add_robots=sim.add_robots,
         serve=lambda robots: resolved(None),
     )
-    control.grounds = parts  # type: ignore[assignment]
+    control.robot_host = parts  # type: ignore[assignment]
     wild = Caller("ros", ignores_crowd_limit=False)
     for _ in range(MAX_PER_PLACE - 1):
         control.do(wild, AddRobot(model="p3dx", pose=Pose(0.1, 0.0, 0.0)))

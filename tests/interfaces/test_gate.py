@@ -31,27 +31,29 @@ class Door:
         self.gate = HttpAdmission(0.0)
         self.dropped: list[str] = []
 
-    def comes(self, name: str, address: str = "10.0.0.1", now: float = 0.0) -> Caller:
-        return self.gate.comes(address, lambda: self.dropped.append(name), now)
+    def add_connection(
+        self, name: str, address: str = "10.0.0.1", now: float = 0.0
+    ) -> Caller:
+        return self.gate.add_connection(address, lambda: self.dropped.append(name), now)
 
 
 def test_the_oldest_stranger_of_a_source_goes_for_the_one_that_comes() -> None:
     door = Door()
     for k in range(MAX_STRANGERS_EACH + 8):
-        door.comes(str(k))
+        door.add_connection(str(k))
     assert door.dropped == [str(k) for k in range(8)]
     assert door.gate.strangers == MAX_STRANGERS_EACH
 
 
 def test_one_whose_message_waits_for_us_does_not_go_for_idle_ones() -> None:
     door = Door()
-    door.comes("held up").is_held_up = True
+    door.add_connection("held up").is_held_up = True
     for k in range(500):
-        door.comes(str(k))
+        door.add_connection(str(k))
     assert "held up" not in door.dropped
     door = Door()
     for k in range(MAX_STRANGERS_EACH + 1):
-        door.gate.comes(
+        door.gate.add_connection(
             "10.0.0.1", lambda k=k: door.dropped.append(str(k)), 0.0
         ).is_held_up = True  # type: ignore[misc]
 
@@ -61,29 +63,29 @@ def test_one_whose_message_waits_for_us_does_not_go_for_idle_ones() -> None:
 
 def test_one_source_does_not_push_out_another() -> None:
     door = Door()
-    door.comes("other", "10.0.0.2")
+    door.add_connection("other", "10.0.0.2")
     for k in range(500):
-        door.comes(str(k))
+        door.add_connection(str(k))
     assert "other" not in door.dropped
 
 
 def test_all_strangers_together_have_a_limit_and_the_most_crowded_source_pays() -> None:
     door = Door()
     for k in range(MAX_STRANGERS - 4):
-        door.comes(f"single {k}", f"10.0.1.{k}")
+        door.add_connection(f"single {k}", f"10.0.1.{k}")
     for k in range(20):
-        door.comes(f"crowd {k}", "10.0.2.1")
+        door.add_connection(f"crowd {k}", "10.0.2.1")
     assert door.gate.strangers == MAX_STRANGERS
     assert door.dropped == [f"crowd {k}" for k in range(16)]
 
 
 def test_who_has_shown_the_token_is_no_stranger_and_stays() -> None:
     door = Door()
-    holder = door.comes("holder")
+    holder = door.add_connection("holder")
     holder.shows(True, 0.1)
-    holder.stays()
+    holder.keep_connected()
     for k in range(500):
-        door.comes(str(k))
+        door.add_connection(str(k))
     door.gate.sweep(1e6)
     assert "holder" not in door.dropped and holder.is_known
     assert door.gate.strangers == 0
@@ -91,13 +93,13 @@ def test_who_has_shown_the_token_is_no_stranger_and_stays() -> None:
 
 def test_everything_that_a_stranger_begins_has_an_end() -> None:
     door = Door()
-    door.comes("says nothing")
-    slow_reader = door.comes("reads slowly")
+    door.add_connection("says nothing")
+    slow_reader = door.add_connection("reads slowly")
     slow_reader.begins(1.0)
-    idle = door.comes("comes again")
+    idle = door.add_connection("comes again")
     idle.begins(1.0)
     idle.ends(2.0)
-    guest = door.comes("sends a map")
+    guest = door.add_connection("sends a map")
     guest.shows(True, 1.0)
     guest.begins(1.0)
     for now in (4.9, 5.1, 6.9, 7.1, 30.9, 31.1, GUEST_TIME + 0.9, GUEST_TIME + 1.1):
@@ -122,9 +124,9 @@ def test_everything_that_a_stranger_begins_has_an_end() -> None:
 
 def test_a_socket_that_is_closed_is_cut_off_soon() -> None:
     door = Door()
-    viewer = door.comes("viewer")
+    viewer = door.add_connection("viewer")
     viewer.shows(False, 0.0)
-    viewer.stays()
+    viewer.keep_connected()
     viewer.closes(100.0)
     door.gate.sweep(102.0)
     assert door.dropped == []
@@ -134,9 +136,9 @@ def test_a_socket_that_is_closed_is_cut_off_soon() -> None:
 
 def test_strangers_pay_together_and_nobody_else_waits_for_them() -> None:
     door = Door()
-    holder = door.comes("holder")
+    holder = door.add_connection("holder")
     holder.shows(True, 0.0)
-    one, other = door.comes("one"), door.comes("other")
+    one, other = door.add_connection("one"), door.add_connection("other")
     one.budget.spend(0.0, 0.5)
     assert one.budget.wait(0.0) > 1.0 and other.budget.wait(0.0) > 1.0
     assert holder.budget.wait(0.0) == 0.0 and door.gate.wait(0.0) == 0.0
@@ -144,7 +146,7 @@ def test_strangers_pay_together_and_nobody_else_waits_for_them() -> None:
 
 def test_nobody_is_taken_while_many_wait_for_us() -> None:
     door = Door()
-    waiting = [door.comes(str(k)) for k in range(http_admission.MAX_HELD_UP)]
+    waiting = [door.add_connection(str(k)) for k in range(http_admission.MAX_HELD_UP)]
     assert door.gate.wait(100.0) == 0.0
     for one in waiting:
         one.is_held_up = True
@@ -165,7 +167,7 @@ def test_connections_are_taken_no_faster_than_their_work_is_paid_for() -> None:
             now += wait + 1e-9
             continue
 
-        door.gate.goes(door.comes("x", now=now))
+        door.gate.remove_connection(door.add_connection("x", now=now))
         taken += 1
         now += 1e-4
 

@@ -534,7 +534,7 @@ def test_no_order_raises_and_each_that_is_refused_is_an_error(
         robot_servers.order(i, draw_order(data, robot_servers, i))
         refused = agv.order is order and agv.errors is not errors
         assert refused == (agv.errors != () and agv.errors is not errors)
-        assert agv.fence._next == 0.0, "no internal error"
+        assert agv.barrier._next == 0.0, "no internal error"
         if robot_servers.fleet.has_orders and not robot_servers.fleet.has_begun:
             robot_servers.fleet.begin(robot_servers.now)
         if (
@@ -555,7 +555,7 @@ def check_driven(robot_servers: RobotServers) -> None:
     it.
     """
     for i, agv in enumerate(robot_servers.fleet._agvs):
-        assert agv.fence._next == 0.0
+        assert agv.barrier._next == 0.0
         if agv.order is None or agv.route is None:
             continue
         state = robot_servers.last[i]
@@ -1031,6 +1031,6 @@ def check_stops(
     """The AGV has not left its base."""
     state = robot_servers.last[0]
     assert int(state["lastNodeId"][1:]) < released
-    assert robot_servers.fleet._agvs[0].fence._next == 0.0
+    assert robot_servers.fleet._agvs[0].barrier._next == 0.0
     left = len(state["nodeStates"])
     assert left <= len(places) - 1 - int(state["lastNodeId"][1:])

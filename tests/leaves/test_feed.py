@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from botyard.api.revisions import SAVED, Revisions, Subject
-from botyard.controllers.crew import employ
+from botyard.controllers.assignment import employ
 from botyard.controllers.wander import Wander
 from botyard.engine.build import build_grid
 from botyard.errors import StateError
@@ -25,8 +25,8 @@ WALLS = Scene(segments=np.array([[-9.0, -9.0, 9.0, -9.0]]), boxes=(CRATE,))
 def test_revisions_grow_with_what_they_are_of() -> None:
     feed = Revisions()
     assert [feed.last(subject) for subject in Subject] == [0] * len(Subject)
-    feed.tell(Subject.MAP)
-    feed.tell(Subject.CLAIMS, Subject.PORTS)
+    feed.record_change(Subject.MAP)
+    feed.record_change(Subject.CLAIMS, Subject.PORTS)
     assert (feed.revision, feed.last(Subject.MAP), feed.last(Subject.PORTS)) == (
         2,
         1,

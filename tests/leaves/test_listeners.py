@@ -24,17 +24,17 @@ def test_one_that_fails_keeps_nothing_from_the_others(
     listeners.add(fails)
     unregister = listeners.add(lambda news: told.append(("other", news)))
     assert listeners
-    listeners.tell(1)
+    listeners.notify(1)
     assert told == [("fails", 1), ("other", 1)]
     (line,) = caplog.records
     assert "a listener of numbers failed" in line.getMessage() and line.exc_info
     assert ("is unregistered" in line.getMessage()) == ends_failed
-    listeners.tell(2)
+    listeners.notify(2)
     assert told[2:] == [("other", 2)] if ends_failed else [("fails", 2), ("other", 2)]
     unregister()
     unregister()  # twice is once
     del told[:]
-    listeners.tell(3)
+    listeners.notify(3)
     assert told == ([] if ends_failed else [("fails", 3)])
 
 
@@ -48,7 +48,7 @@ def test_who_is_added_or_goes_while_news_are_told() -> None:
         listeners.add(lambda news: told.append(("new", news)))
 
     unregister = listeners.add(first)
-    listeners.tell(1)
+    listeners.notify(1)
     assert told == [("first", 1)]
-    listeners.tell(2)
+    listeners.notify(2)
     assert told[1:] == [("new", 2)]

@@ -325,7 +325,7 @@ def test_a_picture_goes_to_where_it_was_asked_for(
     class Slow:
         """A host that begins later."""
 
-        def run_aside(self, work: Callable[[], object], _then: object) -> None:
+        def run_in_background(self, work: Callable[[], object], _then: object) -> None:
             waiting.append(work)
 
     pictures = Pictures(Simulation(), Slow(), limits=None)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from botyard.errors import RecordingError
 from botyard.recording import checks
-from botyard.recording.checks import Apart, Kept, decode, encode
+from botyard.recording.checks import FirstDifference, Kept, decode, encode
 from botyard.recording.comparing import Difference, Layout
 
 POSE, MODE = np.dtype("<f8"), np.dtype("u1")
@@ -35,7 +35,7 @@ def columns(modes: Any, poses: Any) -> bytes:
 
 def compared(
     ticks: list[int], recorded: list[bytes], again: list[bytes], bodies: int
-) -> tuple[Apart | None, Kept]:
+) -> tuple[FirstDifference | None, Kept]:
     kept = Kept(100_000)
     for tick, one in zip(ticks, again, strict=True):
         kept.add(tick, one, layout(bodies))
@@ -151,7 +151,7 @@ def test_each_word_is_in_one_cell_and_cells_get_smaller(count: int) -> None:
 def test_other_rows_are_a_difference() -> None:
     two, three = columns([0] * 2, np.zeros((2, 3))), columns([0] * 3, np.zeros((3, 3)))
     apart, _ = compared([1, 2], [two, three], [two, two], 2)
-    assert apart == Apart(1, 2, (), is_all=False)
+    assert apart == FirstDifference(1, 2, (), is_all=False)
 
 
 def test_of_short_steps_some_are_left_out() -> None:
@@ -181,7 +181,9 @@ def test_a_column_is_named_with_its_row() -> None:
     apart, _ = compared(
         [4], [columns([1, 2], np.zeros((2, 3)))], [columns([1, 0], np.zeros((2, 3)))], 2
     )
-    assert apart == Apart(None, 4, (Difference("r1", "mode_x", 2, 0),), is_all=True)
+    assert apart == FirstDifference(
+        None, 4, (Difference("r1", "mode_x", 2, 0),), is_all=True
+    )
 
 
 @given(

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botyard.controllers.crew import employ
+from botyard.controllers.assignment import employ
 from botyard.devices.gripper import Grippers
 from botyard.engine import commands as cmd
 from botyard.errors import RecordingError

@@ -165,8 +165,8 @@ def test_the_trace_is_logged_once_and_nothing_is_called_again() -> None:
         calls.append("end")
         raise Broken("even that")
 
-    fence = ErrorBarrier(log, "a peer", end)
-    assert [fence.call(act, otherwise="nothing") for _ in range(3)] == ["nothing"] * 3
+    barrier = ErrorBarrier(log, "a peer", end)
+    assert [barrier.call(act, otherwise="nothing") for _ in range(3)] == ["nothing"] * 3
     assert calls == ["act", "end"]
     text = out.getvalue()
     assert text.count("Traceback") == 1
@@ -177,17 +177,17 @@ def test_what_goes_on_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     log, out = logged()
-    fence = ErrorBarrier(log, "a topic")
+    barrier = ErrorBarrier(log, "a topic")
 
     def act(fails: bool) -> int:
         if fails:
             raise Broken("why")
         return 1
 
-    assert [fence.call(act, n != 2, otherwise=0) for n in range(5)] == [0, 0, 1, 0, 0]
+    assert [barrier.call(act, n != 2, otherwise=0) for n in range(5)] == [0, 0, 1, 0, 0]
     assert out.getvalue().count("internal error") == 1
     now[0] += REPEAT_LOG_INTERVAL_S
-    fence.run(act, True)
+    barrier.run(act, True)
     text = out.getvalue()
     assert text.count("Traceback") == 1
     assert "internal error again (4 times more)" in text

@@ -93,7 +93,7 @@ class Slow:
     def __init__(self) -> None:
         self.begun: list[tuple[Callable[[], Any], Callable[[Any, Any], None]]] = []
 
-    def run_aside(
+    def run_in_background(
         self, job: Callable[[], Any], done: Callable[[Any, Any], None]
     ) -> None:
         self.begun.append((job, done))

@@ -25,7 +25,7 @@ from botyard.protocols.rtps.wire import MalformedError
 from botyard.protocols.shares import Account, Shares, cost
 from botyard.protocols.tcpros import wire, xmlrpc
 from botyard.protocols.webgui import messages
-from botyard.servers.kept import KEPT, markdown
+from botyard.servers.memory_table import KEPT, markdown
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/explanation/security.md"
 PASSED_ON = {
@@ -209,7 +209,7 @@ def test_the_table() -> None:
     for row in KEPT:
         assert 0 < row.client <= row.address <= row.together, row
     assert markdown() in PAGE.read_text("utf-8"), (
-        "python -m botyard.servers.kept makes the table"
+        "python -m botyard.servers.memory_table makes the table"
     )
 
 

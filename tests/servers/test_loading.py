@@ -301,7 +301,7 @@ def test_a_host_whose_loop_has_ended_needs_no_answer() -> None:
 
     async def begin() -> None:
         host = LoopHost(Hub(Simulation()))
-        host.run_aside(
+        host.run_in_background(
             lambda: wait(ended.is_set),
             lambda result, error: pytest.fail("there is nobody to tell"),
         )

@@ -35,7 +35,7 @@ class Host:
             tuple[Callable[[], Any], Callable[[Any, Exception | None], None]]
         ] = []
 
-    def run_aside(
+    def run_in_background(
         self, job: Callable[[], Any], done: Callable[[Any, Exception | None], None]
     ) -> None:
         self.jobs.append((job, done))

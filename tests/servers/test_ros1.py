@@ -438,7 +438,7 @@ async def test_what_all_calls_take_is_bounded() -> None:
 
     class Busy:
         source, own_time = "a", None
-        fence = ErrorBarrier(logging.getLogger("t"), "x")
+        barrier = ErrorBarrier(logging.getLogger("t"), "x")
         turns_taken = 0
 
         def turn(self) -> bool:
@@ -463,7 +463,7 @@ async def test_each_address_has_its_part_of_the_time() -> None:
 
     class Busy:
         own_time = None
-        fence = ErrorBarrier(logging.getLogger("t"), "x")
+        barrier = ErrorBarrier(logging.getLogger("t"), "x")
 
         def __init__(self, source: str) -> None:
             self.source = source

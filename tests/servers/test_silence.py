@@ -214,7 +214,7 @@ def test_deadlines_of_connections_that_wait_for_us() -> None:
     dropped: list[str] = []
     unread = {"late": True, "silent": False}
     for name in unread:
-        gate.comes(
+        gate.add_connection(
             f"10.0.0.{len(name)}",
             lambda name=name: dropped.append(name),
             0.0,

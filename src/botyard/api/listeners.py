@@ -47,7 +47,7 @@ class Listeners(Generic[T]):
 
         return unregister
 
-    def tell(self, event: T) -> None:
+    def notify(self, event: T) -> None:
         """Call all listeners registered now; later additions get the next event."""
         # A copy, because a listener may register or unregister others.
         for listener in tuple(self._all):

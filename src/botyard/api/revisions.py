@@ -76,7 +76,7 @@ class Revisions:
         # A list instead of a dict: caches ask in each step.
         self._last = [0] * len(Subject)
 
-    def tell(self, *subjects: Subject) -> None:
+    def record_change(self, *subjects: Subject) -> None:
         """Record a change of these subjects."""
         self.revision += 1
         for subject in subjects:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class InterfaceOptions:
     """How the options of a run select and configure an interface.
 
     Attributes
@@ -64,9 +64,9 @@ ROS2_STEP_S: Final = 0.02
 
 Nav2's controllers and filters expect odometry and transforms at 20 to 50 Hz.
 """
-NO_WISH: Final = Wish()
+NO_OPTIONS: Final = InterfaceOptions()
 """Default for interfaces of other packages, and for interfaces that a command runs."""
-WISHES: Final[dict[str, Wish]] = {}
+INTERFACE_OPTIONS: Final[dict[str, InterfaceOptions]] = {}
 """Wishes by name of the interface."""
 
 
@@ -107,11 +107,11 @@ def _built_in(
     carrier: Carrier = Carrier.OWN,
     level: Level = Level.CHANGE,
     port: int = 0,
-    **wish: Any,
+    **chosen_by: Any,
 ) -> Interface:
-    """Declare a built-in interface and its wish."""
-    WISHES[name] = Wish(**wish)
-    options = tuple(_option(n, of) for n, of in WISHES[name].fields.items())
+    """Declare a built-in interface and its chosen_by."""
+    INTERFACE_OPTIONS[name] = InterfaceOptions(**chosen_by)
+    options = tuple(_option(n, of) for n, of in INTERFACE_OPTIONS[name].fields.items())
     return Interface(
         name=name,
         about=about,
@@ -206,7 +206,7 @@ PIONEER: Final = _built_in(
         "srisim_compat": "srisim_compat",
     },
 )
-WISHES["discovery"] = Wish(
+INTERFACE_OPTIONS["discovery"] = InterfaceOptions(
     is_asked=lambda o: not o.no_network_discovery,
     asking={"no_network_discovery": False},
     tolerated=lambda _o: "network discovery is off",
@@ -405,18 +405,22 @@ def with_interfaces(o: RunOptions) -> RunOptions:
         # Interfaces of other packages keep their own options: `begin_interfaces` reads
         # those.
         _, said = parse_choice(text)
-        wish = WISHES[name]
+        chosen_by = INTERFACE_OPTIONS[name]
         changed = replace(
             o,
             **{
-                wish.fields[option]: value
+                chosen_by.fields[option]: value
                 for option, value in said.items()
-                if option in wish.fields
+                if option in chosen_by.fields
             },
         )
         # An option such as the port may already select the interface. `asking` would
         # then overwrite the value that the user gave.
-        o = changed if wish.is_asked(changed) else replace(changed, **wish.asking)
+        o = (
+            changed
+            if chosen_by.is_asked(changed)
+            else replace(changed, **chosen_by.asking)
+        )
 
     return o
 
@@ -439,7 +443,9 @@ def default_step(o: RunOptions) -> DefaultStep:
     wanted = (
         []
         if o.update_sim_time
-        else [(wish.step_s(o), name) for name, wish in WISHES.items()]
+        else [
+            (chosen_by.step_s(o), name) for name, chosen_by in INTERFACE_OPTIONS.items()
+        ]
     )
     return min(
         # The smallest step wins: every selected interface can work with a smaller step
@@ -450,10 +456,10 @@ def default_step(o: RunOptions) -> DefaultStep:
 
 
 __all__ = [
-    "NO_WISH",
-    "WISHES",
+    "INTERFACE_OPTIONS",
+    "NO_OPTIONS",
     "DefaultStep",
-    "Wish",
+    "InterfaceOptions",
     "default_step",
     "with_interfaces",
 ]

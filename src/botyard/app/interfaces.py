@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from botyard.app.builtin import NO_WISH, WISHES
+from botyard.app.builtin import INTERFACE_OPTIONS, NO_OPTIONS
 from botyard.app.options import RunOptions
 from botyard.app.served import PumpService, Run
 from botyard.errors import PortError, WorldError
@@ -65,15 +65,18 @@ async def begin_interfaces(
     stack.push_async_callback(run.ros.close)
     asked: list[str] = []
     for name in BUILT_IN:
-        interface, wish = find_interface(name), WISHES.get(name, NO_WISH)
-        if interface.command or not wish.is_offered(o):
+        interface, chosen_by = (
+            find_interface(name),
+            INTERFACE_OPTIONS.get(name, NO_OPTIONS),
+        )
+        if interface.command or not chosen_by.is_offered(o):
             continue
         _register(
             stack, robot_servers, name, _switch(interface, given.get(name, {}), run)
         )
         # Start only after all interfaces are registered: starting one may look up
         # another.
-        asked += [name] if wish.is_asked(o) and name not in rest else []
+        asked += [name] if chosen_by.is_asked(o) and name not in rest else []
 
     others = {i.name: i for i in plug_ins()} | {
         n: find_interface(n) for n in given if n not in BUILT_IN
@@ -115,7 +118,7 @@ async def _start(robot_servers: RobotServers, name: str, o: RunOptions) -> None:
     try:
         await robot_servers.interfaces.switch(name, True)
     except PortError as error:
-        hint = WISHES.get(name, NO_WISH).tolerated(o)
+        hint = INTERFACE_OPTIONS.get(name, NO_OPTIONS).tolerated(o)
         if hint is None:
             raise
         log.warning("%s; %s", error, hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from botyard.app.builtin import WISHES
+from botyard.app.builtin import INTERFACE_OPTIONS
 from botyard.app.options import RunOptions
 from botyard.errors import WorldError
 from botyard.interfaces.interface import Interface
@@ -12,9 +12,11 @@ from botyard.names import shown
 
 def _row(interface: Interface) -> tuple[str, ...]:
     """Return the row of an interface."""
-    wish = WISHES.get(interface.name)
+    chosen_by = INTERFACE_OPTIONS.get(interface.name)
     # Asked with default options: the table describes a run without arguments.
-    started = "yes" if wish is not None and wish.is_asked(RunOptions()) else "no"
+    started = (
+        "yes" if chosen_by is not None and chosen_by.is_asked(RunOptions()) else "no"
+    )
     # The other carriers are named by protocol, such as TCP, and need no explanation.
     carrier = {"own": "its own servers"}.get(
         interface.carrier.value, interface.carrier.name

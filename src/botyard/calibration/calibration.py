@@ -455,7 +455,7 @@ def _undetermined_notes(found: Calibration) -> list[str]:
     )
     if found.reflectors is not None:
         reasons |= found.reflectors.reasons
-    names = [value.name for value in found.values if not value.is_told]
+    names = [value.name for value in found.values if not value.is_determined]
     return [
         f"the logs do not determine {name}"
         + (f": {reasons[name]}" if name in reasons else "")

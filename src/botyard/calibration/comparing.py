@@ -263,7 +263,7 @@ def measure(
         notes.append("latency: the log contains no commands followed by velocities")
     else:
         for one in motion.values:
-            if one.is_told:
+            if one.is_determined:
                 found["timing", one.name, one.unit] = Interval(
                     one.value, one.low, one.high, 1
                 )

@@ -7,6 +7,7 @@ keep their initial values.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -64,7 +65,7 @@ class Value:
         end that is a known bound.
     before : float
         Value in the robot's model before the fit; NaN for none.
-    is_told : bool
+    is_determined : bool
         Whether the logs determine the value.
     """
 
@@ -75,11 +76,21 @@ class Value:
     low: float
     high: float
     before: float = math.nan
-    is_told: bool = True
+    is_determined: bool = True
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the logs determine the value; the old name, for one release."""
+        warnings.warn(
+            "Value.is_told has a new name: is_determined",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.is_determined
 
     def holds(self, truth: float) -> bool:
         """Return whether a value is within the interval."""
-        return self.is_told and self.low <= truth <= self.high
+        return self.is_determined and self.low <= truth <= self.high
 
     def as_dict(self) -> dict[str, Any]:
         """Return the value for JSON, with None instead of NaN."""
@@ -93,12 +104,19 @@ class Value:
             name: number if math.isfinite(number) else None
             for name, number in numbers.items()
         }
-        return {"unit": self.unit, "about": self.about, **plain, "told": self.is_told}
+        return {
+            "unit": self.unit,
+            "about": self.about,
+            **plain,
+            "told": self.is_determined,
+        }
 
 
 def untold(name: str, unit: str, about: str, before: float) -> Value:
     """Return a value that the data do not determine: it stays as it was before."""
-    return Value(name, unit, about, before, math.nan, math.nan, before, is_told=False)
+    return Value(
+        name, unit, about, before, math.nan, math.nan, before, is_determined=False
+    )
 
 
 def estimated(
@@ -144,7 +162,7 @@ class Fit:
         Their values.
     covariance : (p, p) array
         Covariance of the values; zeros for undetermined ones.
-    told : tuple of bool
+    determined : tuple of bool
         Whether the data determine each parameter.
     directions : tuple of Direction
         Eigenvectors of the information matrix of all parameters, in ascending order of
@@ -158,7 +176,7 @@ class Fit:
     parameters: tuple[Parameter, ...]
     values: F8
     covariance: F8
-    told: tuple[bool, ...]
+    determined: tuple[bool, ...]
     directions: tuple[Direction, ...]
     freedom: int
     residuals: F8 = field(repr=False)
@@ -171,13 +189,13 @@ class Fit:
 
     def tells(self, *names: str) -> bool:
         """Return whether the data determine all of these parameters."""
-        return all(self.told[self._index(name)] for name in names)
+        return all(self.determined[self._index(name)] for name in names)
 
     def value(self, name: str) -> Value:
         """Return a parameter with its interval."""
         i = self._index(name)
         one = self.parameters[i]
-        if not self.told[i]:
+        if not self.determined[i]:
             return untold(one.name, one.unit, one.about, one.start)
         deviation = math.sqrt(self.covariance[i, i])
         return estimated(
@@ -214,7 +232,7 @@ class Fit:
         # matter.
         gradient = np.zeros(len(names))
         for i, one in enumerate(self.parameters):
-            if self.told[i]:
+            if self.determined[i]:
                 step = np.zeros(len(names))
                 step[i] = 1e-4 * one.prior
                 gradient[i] = (at(self.values + step) - at(self.values - step)) / (
@@ -274,30 +292,30 @@ def least_squares(
         np.array([one.low for one in parameters]),
         np.array([one.high for one in parameters]),
     )
-    told = np.ones(len(parameters), bool)
+    determined = np.ones(len(parameters), bool)
     directions: tuple[Direction, ...] = ()
     while True:
         # Defaults bind the current arrays: the function is used within this round only.
-        def some(part: F8, told: Any = told, values: F8 = values) -> F8:
+        def some(part: F8, determined: Any = determined, values: F8 = values) -> F8:
             whole = values.copy()
-            whole[told] = part
+            whole[determined] = part
             return residuals(whole)
 
         solution = optimize.least_squares(
             some,
-            np.clip(values[told], low[told], high[told]),
-            bounds=(low[told], high[told]),
-            x_scale=prior[told],
+            np.clip(values[determined], low[determined], high[determined]),
+            bounds=(low[determined], high[determined]),
+            x_scale=prior[determined],
             loss=loss,
             f_scale=3.0,
-            jac=lambda at, some=some, scale=prior[told]: (
+            jac=lambda at, some=some, scale=prior[determined]: (
                 _jacobian(some, at, scale, difference) / scale
             ),
         )
-        values[told] = solution.x
-        jacobian = _jacobian(some, solution.x, prior[told], difference)
+        values[determined] = solution.x
+        jacobian = _jacobian(some, solution.x, prior[determined], difference)
         r = some(solution.x)
-        freedom = max(1, len(r) - int(told.sum()))
+        freedom = max(1, len(r) - int(determined.sum()))
         scale = 1.0 if is_scaled else _variance(r, freedom)
         # In units of the priors.
         information = jacobian.T @ jacobian / scale
@@ -305,17 +323,17 @@ def least_squares(
             directions = _directions(information, parameters)
         # Remaining uncertainty of each parameter, relative to its prior.
         shares = (
-            np.sqrt(np.diag(np.linalg.inv(information + np.eye(int(told.sum())))))
-            if told.any()
+            np.sqrt(np.diag(np.linalg.inv(information + np.eye(int(determined.sum())))))
+            if determined.any()
             else np.zeros(0)
         )
         if not len(shares) or shares.max() <= UNTOLD_SHARE:
             break
         # Only the worst one: without it, the data may determine the others.
-        worst = np.flatnonzero(told)[int(shares.argmax())]
-        told[worst] = False
+        worst = np.flatnonzero(determined)[int(shares.argmax())]
+        determined[worst] = False
         values[worst] = parameters[worst].start
-        if not told.any():
+        if not determined.any():
             r = residuals(values)
             information = np.zeros((0, 0))
             freedom = max(1, len(r))
@@ -323,12 +341,20 @@ def least_squares(
 
     # Back from units of the priors to units of the parameters.
     covariance = np.zeros((len(parameters),) * 2)
-    if told.any():
-        found = np.linalg.inv(information) * np.outer(prior[told], prior[told])
-        covariance[np.ix_(told, told)] = found
+    if determined.any():
+        found = np.linalg.inv(information) * np.outer(
+            prior[determined], prior[determined]
+        )
+        covariance[np.ix_(determined, determined)] = found
 
     return Fit(
-        parameters, values, covariance, tuple(told.tolist()), directions, freedom, r
+        parameters,
+        values,
+        covariance,
+        tuple(determined.tolist()),
+        directions,
+        freedom,
+        r,
     )
 
 

@@ -326,10 +326,10 @@ def _refine(problem: _Problem, fit: Fit) -> Fit:
     """
     from scipy import optimize
 
-    told = np.array(fit.told)
-    if not told.any():
+    determined = np.array(fit.determined)
+    if not determined.any():
         return fit
-    deviations = np.sqrt(np.diag(fit.covariance))[told]
+    deviations = np.sqrt(np.diag(fit.covariance))[determined]
     sizes = [
         max(1.4826 * float(np.median(np.abs(part))), 1e-4)
         for part in problem.residuals(fit.values)
@@ -341,7 +341,7 @@ def _refine(problem: _Problem, fit: Fit) -> Fit:
 
     def whole(part: F8) -> F8:
         values = fit.values.copy()
-        values[told] += part * deviations
+        values[determined] += part * deviations
         return np.clip(values, low, high)
 
     def cost(values: F8) -> float:
@@ -351,7 +351,7 @@ def _refine(problem: _Problem, fit: Fit) -> Fit:
             for part, size in zip(parts, sizes, strict=True)
         )
 
-    n = int(told.sum())
+    n = int(determined.sum())
     best = np.zeros(n)
     # Two runs from simplexes of different size: the cost has many small minima.
     for size in (4.0, 2.0):

@@ -375,15 +375,15 @@ def fit_odometry(
         ]
     )
     # The last two variances belong to the true poses, not to the robot.
-    told = dict[int, tuple[float, float]]()
+    determined = dict[int, tuple[float, float]]()
     for k, part in enumerate(parts[:-2]):
         if (spread := _spread(logs_covariance, k)) <= MAX_VARIANCE_SPREAD:
-            told[part] = float(variances[k]), spread
+            determined[part] = float(variances[k]), spread
 
     random = (
-        _distance_values(fit, told, spec)
+        _distance_values(fit, determined, spec)
         if step is None
-        else _step_values(fit, told, spec)
+        else _step_values(fit, determined, spec)
     )
     found = (*_systematic_values(fit, spec, nominal), *random)
     return OdometryFit(fit, found, problem.matrix(fit.values), rms, len(rows), outliers)
@@ -542,7 +542,7 @@ def _systematic_values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value
 
 
 def _step_values(
-    fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec
+    fit: Fit, determined: Mapping[int, tuple[float, float]], spec: RobotSpec
 ) -> list[Value]:
     """Return the random part of the original model.
 
@@ -564,11 +564,11 @@ def _step_values(
     # The model's errors multiply odometry's own displacements, before the correction.
     factors, found = (1.0 / fit["scale"], fit["separation"] / fit["scale"]), []
     for k, (name, about, before) in enumerate(rows):
-        if k not in told:
+        if k not in determined:
             found.append(untold(name, "", about, before))
             continue
 
-        variance, spread = told[k]
+        variance, spread = determined[k]
         found.append(
             _random_value(
                 name, "", about, math.sqrt(3.0 * variance) * factors[k], spread, before
@@ -579,7 +579,7 @@ def _step_values(
 
 
 def _distance_values(
-    fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec
+    fit: Fit, determined: Mapping[int, tuple[float, float]], spec: RobotSpec
 ) -> list[Value]:
     """Return the random part per metre and radian.
 
@@ -602,11 +602,11 @@ def _distance_values(
             spec.odometry_drift.as_tuple()[k],
             f"{about}: odometry.drift[{k}]",
         )
-        if k not in told:
+        if k not in determined:
             found.append(untold(name, unit, about, before))
             continue
 
-        variance, spread = told[k]
+        variance, spread = determined[k]
         found.append(
             _random_value(name, unit, about, variance * factor, 2.0 * spread, before)
         )

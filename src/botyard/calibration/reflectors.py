@@ -262,7 +262,7 @@ def fit_reflectors(
     shift = 0.0
     # A bias shifts all ranges, and with them the limit of the range. Its uncertainty
     # widens the interval.
-    if bias.is_told:
+    if bias.is_determined:
         placed, shift = without_bias(placed, bias.value), 0.5 * (bias.high - bias.low)
     beams = _beams_on_reflectors(placed, edges, errors)
     count, returned = len(beams.seen), int(beams.seen.sum())
@@ -304,7 +304,9 @@ def fit_reflectors(
     for name, (quantity, safe, old, common, unit, about) in zip(
         _NAMES, rows, strict=False
     ):
-        unknown = Value(name, unit, about, old, math.nan, math.nan, old, is_told=False)
+        unknown = Value(
+            name, unit, about, old, math.nan, math.nan, old, is_determined=False
+        )
         value, why = _fit_limit(
             quantity.chosen(safe), beams.seen[safe], beams.scan[safe], common, unknown
         )
@@ -502,7 +504,7 @@ def _fit_limit(
         best - math.hypot(best - low, half),
         best + math.hypot(high - best, half),
     )
-    return replace(unknown, value=best, low=low, high=high, is_told=True), ""
+    return replace(unknown, value=best, low=low, high=high, is_determined=True), ""
 
 
 def _limit_bracket(of: _Quantity, seen: NDArray[np.bool_]) -> tuple[float, float]:
@@ -558,7 +560,9 @@ def _fit_strength(beams: _Beams, before: ReflectorRule) -> tuple[Value, str]:
     old = float(before.strength)
 
     def unknown(why: str) -> tuple[Value, str]:
-        return Value(name, "", about, old, math.nan, math.nan, old, is_told=False), why
+        return Value(
+            name, "", about, old, math.nan, math.nan, old, is_determined=False
+        ), why
 
     plain = np.rint(beams.intensities[beams.seen & (beams.returns == 2)])
     if not len(plain):

@@ -32,7 +32,7 @@ def value_rows(values: tuple[Value, ...]) -> list[tuple[str, ...]]:
             "undetermined",
             "" if math.isnan(one.low) else f"at least {one.low:.5g}",
         )
-        if one.is_told:
+        if one.is_determined:
             fitted, interval = f"{one.value:.5g}", f"{one.low:.5g} … {one.high:.5g}"
         rows.append((one.name, fitted, interval, before, one.unit, one.about))
 

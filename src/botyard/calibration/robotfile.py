@@ -56,7 +56,7 @@ def calibrated(
         )
         spec = replace(spec, limits=replace(spec.limits, accel=accel, decel=decel))
         latency = motion.value("latency")
-        if latency.is_told:
+        if latency.is_determined:
             # The model demands a jitter of at most the latency.
             jitter = min(spec.commands.jitter, latency.value)
             spec = replace(
@@ -95,13 +95,15 @@ def calibrated(
 
 
 def _determined_or(value: Value, old: float) -> float:
-    return value.value if value.is_told else old
+    return value.value if value.is_determined else old
 
 
 def _significant(value: Value, usual: float = 0.0) -> float:
     """Return the value if its interval excludes `usual`, otherwise `usual`."""
     return (
-        value.value if value.is_told and not value.low <= usual <= value.high else usual
+        value.value
+        if value.is_determined and not value.low <= usual <= value.high
+        else usual
     )
 
 
@@ -130,7 +132,7 @@ def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
                 odometry.value(f"{name} spread"), 0.5 * (most - least)
             )
         # The variances contain all random errors.
-        elif any(odometry.value(alpha).is_told for alpha in alphas):
+        elif any(odometry.value(alpha).is_determined for alpha in alphas):
             spread = 0.0
         else:
             spread = 0.5 * (most - least)
@@ -144,7 +146,7 @@ def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
         odometry_error_low=Axes(found["x"][0], low.y, found["a"][0]),
         perfect_odometry=False,
         wheel_ratio=_significant(odometry.value("E_d"), 1.0)
-        if odometry.value("E_d").is_told
+        if odometry.value("E_d").is_determined
         else spec.wheel_ratio,
     )
 

@@ -112,10 +112,10 @@ def _play(passed: list[Passed], address: str, speed: float) -> None:
     trace = trace_of(passed)
     reader = _SessionReader()
 
-    def told(is_ours: bool, packet: Packet, at: float) -> None:
+    def on_packet(is_ours: bool, packet: Packet, at: float) -> None:
         _print(at, shown(address), is_ours, reader.name(packet, is_ours), packet)
 
-    player = play(trace, host, port, speed=speed, told=told)
+    player = play(trace, host, port, speed=speed, on_packet=on_packet)
     # Equal poses show that the other robot behaves alike: this is the quickest
     # comparison of two simulators.
     here = _last_pose(player.answers)

@@ -83,13 +83,13 @@ def command(
 
     check_can_be_written("OUTPUT", output, force=force)
     said = time.monotonic()
-    is_told = False
+    is_shown = False
 
     def progress(at: float) -> None:
-        nonlocal said, is_told
+        nonlocal said, is_shown
         now = time.monotonic()
         if now - said >= PROGRESS_S and sys.stderr.isatty():
-            said, is_told = now, True
+            said, is_shown = now, True
             click.echo(f"\r{at:.1f} s", err=True, nl=False)
 
     budget = Budget().raised(max_read)
@@ -102,7 +102,7 @@ def command(
     except (OSError, ValueError) as error:
         raise CommandLineError(f"OUTPUT: cannot write {output}: {error}") from None
     finally:
-        if is_told:
+        if is_shown:
             # End the progress line.
             click.echo(err=True)
 

@@ -203,7 +203,7 @@ def play(
     port: int,
     *,
     speed: float = 1.0,
-    told: Callable[[bool, Packet, float], None] | None = None,
+    on_packet: Callable[[bool, Packet, float], None] | None = None,
 ) -> TracePlayer:
     """Replay a session on a robot over TCP.
 
@@ -215,7 +215,7 @@ def play(
         Address of the robot.
     speed : float
         Recorded time per wall time.
-    told : callable, optional
+    on_packet : callable, optional
         Called with each packet: whether this client sent it, the packet, and the time
         since the connection, s.
 
@@ -248,9 +248,9 @@ def play(
                 data = player.send(now)
                 if data:
                     connection.sendall(data)
-                    if told is not None:
+                    if on_packet is not None:
                         for packet in ours.feed_bytes(data):
-                            told(True, packet, now - began)
+                            on_packet(True, packet, now - began)
 
                 # A timeout of 0 would make the socket non-blocking.
                 connection.settimeout(
@@ -268,8 +268,8 @@ def play(
 
                 now = time.monotonic()
                 for packet in player.feed_bytes(received, now):
-                    if told is not None:
-                        told(False, packet, now - began)
+                    if on_packet is not None:
+                        on_packet(False, packet, now - began)
         except OSError as error:
             raise PeerError(
                 f"the connection broke: {error.strerror or error}"

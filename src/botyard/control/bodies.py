@@ -49,7 +49,7 @@ MAX_ROBOTS_PER_REQUEST: Final = 1000
 """Maximum number of robots that one request adds."""
 ROBOTS_PER_BATCH: Final = 50
 """Batch size: robots that are added between two steps of the run loop."""
-NO_GROUNDS: Final = "no robots can be added"
+NO_ROBOT_HOST: Final = "no robots can be added"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ class AddRobot(Operation[Future[AddedRobots]]):
         WorldError
             There are too many robots.
         """
-        grounds = control.part(control.grounds, NO_GROUNDS)
-        spec = grounds.equip(library_model(self.model))
+        robot_host = control.part(control.robot_host, NO_ROBOT_HOST)
+        spec = robot_host.equip(library_model(self.model))
         if _is_movable(spec):
             # Nothing has to be compiled, so the robot is added before this call returns.
             return resolved(self._add(control, caller, spec))
@@ -151,7 +151,7 @@ class AddRobot(Operation[Future[AddedRobots]]):
             yield control.mass_kernels()
             return self._add(control, caller, spec)
 
-        return grounds.work(work())
+        return robot_host.work(work())
 
     def _free_name(self, sim: Simulation) -> str:
         wanted = self.robot
@@ -172,7 +172,7 @@ class AddRobot(Operation[Future[AddedRobots]]):
         return wanted
 
     def _add(self, control: Site, caller: Caller, spec: RobotSpec) -> AddedRobots:
-        sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
+        sim, robot_host = control.sim, control.part(control.robot_host, NO_ROBOT_HOST)
         wanted = self._free_name(sim)
         check_robot_count(control, 1)
         if self.pose is None:
@@ -183,8 +183,8 @@ class AddRobot(Operation[Future[AddedRobots]]):
         # The name is chosen before the crowd check, whose error names the robot.
         called = wanted or sim.core.unique_name(spec.name)
         if not caller.ignores_crowd_limit:
-            sim.core.crowd.check(called, pose.x, pose.y)
-        robots = grounds.add_robots(spec, [pose], [called])
+            sim.core.overlap_limit.check(called, pose.x, pose.y)
+        robots = robot_host.add_robots(spec, [pose], [called])
         return register_added(control, caller, robots)
 
     def summary(self, result: Any) -> str:
@@ -207,9 +207,9 @@ class AddRobots(Operation[Future[AddedRobots]]):
 
     def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
         """Perform the operation."""
-        sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
+        sim, robot_host = control.sim, control.part(control.robot_host, NO_ROBOT_HOST)
         check_robot_count(control, self.number)
-        spec = grounds.equip(library_model(self.model))
+        spec = robot_host.equip(library_model(self.model))
         # One search for all batches, which does not start at the center again for each.
         places = FreePlaces(
             sim.core.engine, spec, self.pose or sim.core.places.home, self.number
@@ -219,7 +219,7 @@ class AddRobots(Operation[Future[AddedRobots]]):
             # Other clients may have added robots between two batches.
             check_robot_count(control, some)
             poses = places.take(some)
-            return grounds.add_robots(
+            return robot_host.add_robots(
                 spec, poses, sim.core.unique_names(spec.name, len(poses))
             )
 
@@ -285,7 +285,7 @@ class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
 
             return tuple(results)
 
-        return control.part(control.grounds, NO_GROUNDS).work(work())
+        return control.part(control.robot_host, NO_ROBOT_HOST).work(work())
 
     def summary(self, result: Any) -> str:
         """Return the line for the audit log."""
@@ -311,7 +311,7 @@ class CloneRobots(Operation[Future[AddedRobots]]):
         UnknownNameError
             None of the robots exists.
         """
-        sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
+        sim, robot_host = control.sim, control.part(control.robot_host, NO_ROBOT_HOST)
         there = [n for n in self.robots if n in sim.robots]
         # Some missing robots are no error: clients select robots that others may
         # remove.
@@ -327,7 +327,7 @@ class CloneRobots(Operation[Future[AddedRobots]]):
             check_robot_count(control, 1)
             # The pose at the time of the copy, because the original may drive.
             pose = sim.core.places.one_near(robot.spec, robot.truth)
-            return grounds.add_robots(
+            return robot_host.add_robots(
                 robot.spec, [pose], [sim.core.unique_name(robot.spec.name)]
             )
 
@@ -346,7 +346,9 @@ def register_added(
     """Store the source that added robots, and open their ports."""
     names = tuple(robot.name for robot in robots)
     control.spawned.update(dict.fromkeys(names, caller.source))
-    return AddedRobots(names, control.part(control.grounds, NO_GROUNDS).serve(robots))
+    return AddedRobots(
+        names, control.part(control.robot_host, NO_ROBOT_HOST).serve(robots)
+    )
 
 
 def describe_robots(names: Sequence[str], what: str) -> str:
@@ -379,16 +381,16 @@ class Remove(Operation[None]):
         UnknownNameError
             A name is unknown; the error names the first one.
         """
-        sim, grounds = (
+        sim, robot_host = (
             control.sim,
-            control.part(control.grounds, "nothing can be removed"),
+            control.part(control.robot_host, "nothing can be removed"),
         )
         boxes = frozenset(sim.core.box_names)
         # A name that occurs twice is removed once.
         names = list(dict.fromkeys(self.names))
         there = [n for n in names if n in sim.robots or n in boxes]
         if there:
-            grounds.remove(there)
+            robot_host.remove(there)
             for gone in there:
                 # A later robot of this name must not inherit drivers or origin.
                 control.driven.pop(gone, None)
@@ -408,7 +410,7 @@ class Remove(Operation[None]):
         if missing is not None:
             control.settle()
             if there:
-                control.tell(caller, Remove(names=tuple(there)), None)
+                control.audit(caller, Remove(names=tuple(there)), None)
             raise control.unknown(missing)
 
     def summary(self, result: Any) -> str:
@@ -441,7 +443,7 @@ class Place(Operation[None]):
             if which not in sim.snapshot.rows and which not in sim.fleet.rows:
                 raise control.unknown(which)
             if not caller.ignores_crowd_limit:
-                sim.core.crowd.enter(which, pose.x, pose.y)
+                sim.core.overlap_limit.enter(which, pose.x, pose.y)
             sim.put(which, pose, caller.source)
 
         for_each(dict(self.to), put)
@@ -546,7 +548,7 @@ class Reset(Operation[None]):
                 if source != caller.source
             }
             if gone:
-                control.part(control.grounds, "nothing can be removed").remove(gone)
+                control.part(control.robot_host, "nothing can be removed").remove(gone)
 
         if not self.starts:
             return
@@ -625,7 +627,7 @@ def _in_portions(
     The future is done when the robots' ports are open. If a batch fails, the robots of
     the batches before it stay and get their ports; then the error is raised.
     """
-    grounds = control.part(control.grounds, NO_GROUNDS)
+    robot_host = control.part(control.robot_host, NO_ROBOT_HOST)
 
     def work() -> Generator[Future[None] | None, None, AddedRobots]:
         if not all(map(_is_movable, specs)):
@@ -664,7 +666,7 @@ def _in_portions(
 
         return result
 
-    return grounds.work(work())
+    return robot_host.work(work())
 
 
 __all__ = [

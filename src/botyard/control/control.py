@@ -57,7 +57,7 @@ class Control(Site):
 
     For each operation it checks the permission, performs the operation, settles a
     paused world, writes the audit line, and notifies the listeners. The parts of the
-    simulator (clock, maps, grounds and so on) are attributes that the composition sets.
+    simulator (clock, maps, robot_host and so on) are attributes that the composition sets.
     An operation that needs a missing part is refused.
 
     Parameters
@@ -165,7 +165,7 @@ class Control(Site):
                 lambda future: self._done_later(caller, operation, future)
             )
         else:
-            self.tell(caller, operation, result)
+            self.audit(caller, operation, result)
 
         return result
 
@@ -176,9 +176,9 @@ class Control(Site):
         if not future.cancelled() and future.exception() is None:
             if operation.settles:
                 self.settle()
-            self.tell(caller, operation, future.result())
+            self.audit(caller, operation, future.result())
 
-    def tell(self, caller: Caller, operation: Operation[Any], result: Any) -> None:
+    def audit(self, caller: Caller, operation: Operation[Any], result: Any) -> None:
         """Write the audit line, and notify the listeners."""
         self._undoing.done(self, caller, operation, result)
         if operation.writes:
@@ -196,7 +196,7 @@ class Control(Site):
         # Skip creating the object: operations such as `Drive` occur many times a
         # second.
         if self._listeners:
-            self._listeners.tell(Done(caller, operation, result))
+            self._listeners.notify(Done(caller, operation, result))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Register a listener for performed operations.

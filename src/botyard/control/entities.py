@@ -80,7 +80,7 @@ class SetBodyState(Operation[None]):
         # The pose comes first, because a placement stops the body.
         if self.pose is not None:
             if not caller.ignores_crowd_limit:
-                sim.core.crowd.enter(body, self.pose.x, self.pose.y)
+                sim.core.overlap_limit.enter(body, self.pose.x, self.pose.y)
             sim.put(body, self.pose, caller.source)
 
         if self.twist is not None and control.is_movable(body):

@@ -55,7 +55,7 @@ def _unload(control: Site, caller: Caller) -> None:
     gone = [name for name in control.sim.robots if name in control.of_world]
     control.of_world = set()
     if gone:
-        control.part(control.grounds, "nothing can be removed").remove(gone)
+        control.part(control.robot_host, "nothing can be removed").remove(gone)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Protocols of the parts of a running simulator that operations use.
 
-They are the clock, the grounds, the maps and so on. A null modem has only some of them.
+They are the clock, the robot_host, the maps and so on. A null modem has only some of them.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Host(Protocol):
     An event loop has a host; a null modem is one.
     """
 
-    def run_aside(
+    def run_in_background(
         self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]
     ) -> None:
         """Run `job` in the background.
@@ -231,7 +231,7 @@ class Stepper(Protocol):
         ...
 
 
-class Grounds(Protocol):
+class RobotHost(Protocol):
     """Adds robots to the world and opens their ports.
 
     See `botyard.servers.pioneer.robot_servers`.
@@ -494,7 +494,6 @@ class UndoLog(Protocol):
 __all__ = [
     "Background",
     "Clock",
-    "Grounds",
     "Host",
     "Listener",
     "LogKeeper",
@@ -504,6 +503,7 @@ __all__ = [
     "Recorded",
     "Recordings",
     "Replaced",
+    "RobotHost",
     "RunLoop",
     "Stepper",
     "UndoLog",

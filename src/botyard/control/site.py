@@ -14,11 +14,11 @@ from botyard.control.later import resolved
 from botyard.control.parts import (
     Clock,
     Filmer,
-    Grounds,
     LogKeeper,
     Maps,
     Painter,
     Recordings,
+    RobotHost,
     Stepper,
     UndoLog,
 )
@@ -66,7 +66,7 @@ class Site:
         # Parts of the simulator; None if this composition does not have the part.
         self.clock: Clock | None = None
         self.stepper: Stepper | None = None
-        self.grounds: Grounds | None = None
+        self.robot_host: RobotHost | None = None
         self.maps: Maps | None = None
         self.painter: Painter | None = None
         self.recordings: Recordings | None = None
@@ -153,7 +153,7 @@ class Site:
         if self.clock is not None:
             self.clock.settle()
 
-    def tell(self, caller: Caller, operation: Any, result: Any) -> None:
+    def audit(self, caller: Caller, operation: Any, result: Any) -> None:
         """Notify the listeners of a partly successful operation before its error."""
         raise NotImplementedError
 

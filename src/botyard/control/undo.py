@@ -360,7 +360,7 @@ def _in_portions(control: Site, caller: Caller, again: bool) -> Future[str]:
     """Undo or redo a step in portions, with steps of the world in between."""
     log = control.part(control.undoing, NO_UNDO)
     log.check(caller, again)
-    return control.part(control.grounds, NO_UNDO).work(
+    return control.part(control.robot_host, NO_UNDO).work(
         log.take_back(control, caller, again)
     )
 

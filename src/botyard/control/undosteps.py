@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Final, Protocol
 
 from botyard.control.bodies import (
-    NO_GROUNDS,
+    NO_ROBOT_HOST,
     ROBOTS_PER_BATCH,
     Remove,
     check_robot_count,
@@ -430,7 +430,9 @@ class Removed(Part):
                 is_stopped=robot is not None and robot.electrics.estop_pressed,
                 is_kept_off=robot is not None and robot.is_kept_off,
                 spawned=control.spawned.get(name),
-                port=0 if control.grounds is None else control.grounds.port_of(name),
+                port=0
+                if control.robot_host is None
+                else control.robot_host.port_of(name),
                 placements=sim.core.placements(name),
             )
 
@@ -460,7 +462,7 @@ class Removed(Part):
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
         """Add similar bodies under the same names at the former poses."""
-        sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
+        sim, robot_host = control.sim, control.part(control.robot_host, NO_ROBOT_HOST)
         back: list[str] = []
         robots: list[Robot] = []
         taken = [name for name in self.kept if name in sim.core.engine.rows]
@@ -491,7 +493,7 @@ class Removed(Part):
                 yield None
 
         try:
-            yield grounds.serve(
+            yield robot_host.serve(
                 robots,
                 {name: self.kept[name].port for name in back if self.kept[name].port},
             )
@@ -511,8 +513,8 @@ class Removed(Part):
 
         # Other clients may have added robots since the removal.
         check_robot_count(control, len(names))
-        grounds = control.part(control.grounds, NO_GROUNDS)
-        return grounds.add_robots(
+        robot_host = control.part(control.robot_host, NO_ROBOT_HOST)
+        return robot_host.add_robots(
             model, [self.kept[name].start for name in names], names
         )
 
@@ -590,13 +592,13 @@ class MapReplaced(Part):
     ) -> TakingBack:
         """Restore the former map and its boxes; remove the new map's robots."""
         sim = control.sim
-        maps, grounds = (
+        maps, robot_host = (
             control.part(control.maps, NO_MAPS),
-            control.part(control.grounds, NO_GROUNDS),
+            control.part(control.robot_host, NO_ROBOT_HOST),
         )
         came = [
             robot.name
-            for robot in grounds.arrived
+            for robot in robot_host.arrived
             if sim.robots.get(robot.name) is robot
         ]
         try:

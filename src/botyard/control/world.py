@@ -179,7 +179,7 @@ class SwitchInterface(Operation[Future[None]]):
             The interface cannot be started.
         """
         return control.part(
-            control.grounds, "there are no interfaces"
+            control.robot_host, "there are no interfaces"
         ).switch_interface(self.interface, self.on)
 
 

@@ -166,7 +166,7 @@ class RangeDevices:
         table.body[n], table.stream[n], table.senses[n] = row, stream, int(senses)
         self._unmade[device] = None
         # Offsets of readings change, which interfaces cache.
-        self._engine.feed.tell(Subject.READINGS)
+        self._engine.feed.record_change(Subject.READINGS)
 
     def distort(self, key: Hashable, distortion: Distortion) -> None:
         """Register a function that changes a device's measured ranges in place.

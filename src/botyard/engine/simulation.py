@@ -321,7 +321,7 @@ class Engine:
             self.dynamics = Dynamics(self._specs_as_drawn())
 
         self._rebuilt()
-        self.feed.tell(Subject.BODIES)
+        self.feed.record_change(Subject.BODIES)
 
     def remove_body(self, name: str) -> None:
         """Remove a body; see `remove_bodies`."""
@@ -371,7 +371,7 @@ class Engine:
             ]
 
         self._rebuilt()
-        self.feed.tell(Subject.BODIES)
+        self.feed.record_change(Subject.BODIES)
 
     def _specs_as_drawn(self) -> list[BodySpec]:
         """Return descriptions of all bodies with their present outlines.
@@ -576,7 +576,7 @@ class Engine:
         return carriers
 
     def _redrawn(self, rows: I8) -> None:
-        self.feed.tell(Subject.OUTLINES)
+        self.feed.record_change(Subject.OUTLINES)
         if self.dynamics is not None:
             self.dynamics.change(
                 rows.tolist(), [self._as_drawn(row) for row in rows.tolist()]
@@ -952,7 +952,7 @@ class Engine:
             self.dynamics.keep(index)
         self.rows = Rows((spec.name, i) for i, spec in enumerate(self.specs))
         self._rebuilt()
-        self.feed.tell(Subject.BODIES)
+        self.feed.record_change(Subject.BODIES)
 
     def resume(
         self,

@@ -135,7 +135,7 @@ class Caller:
         """Set the deadline of the next request after a complete answer."""
         self.deadline = now + REQUEST_TIME
 
-    def stays(self) -> None:
+    def keep_connected(self) -> None:
         """Remove the deadline: the connection is a viewer."""
         self.deadline = None
 
@@ -302,7 +302,7 @@ class HttpAdmission:
             BACKLOG_RETRY_S if self._strangers.held_up() >= MAX_HELD_UP else 0.0
         )
 
-    def comes(
+    def add_connection(
         self,
         address: str,
         drop: Callable[[], None],
@@ -323,7 +323,7 @@ class HttpAdmission:
         if self._strangers.remove(caller):
             self._drop(self._guests.add(caller))
 
-    def goes(self, caller: Caller) -> None:
+    def remove_connection(self, caller: Caller) -> None:
         """Remove a connection that has ended."""
         if not self._strangers.remove(caller):
             self._guests.remove(caller)
@@ -338,7 +338,7 @@ class HttpAdmission:
         if caller is not None:
             self.dropped += 1
             # Removed first, because `drop` may call back into `goes`.
-            self.goes(caller)
+            self.remove_connection(caller)
             caller.drop()
 
 

@@ -256,7 +256,7 @@ def decode(data: bytes) -> Check:
     )
 
 
-class Apart(NamedTuple):
+class FirstDifference(NamedTuple):
     """First step in which columns differ.
 
     Attributes
@@ -315,7 +315,7 @@ class Kept:
         while self._size > MAX_KEPT_BYTES and len(self._steps) > 1:
             self._size -= len(self._steps.popleft().columns)
 
-    def compare(self, check: Check) -> Apart | None:
+    def compare(self, check: Check) -> FirstDifference | None:
         """Compare the kept steps with a check; return the first difference or None.
 
         The columns of these steps, and of earlier ones, are discarded.
@@ -329,12 +329,12 @@ class Kept:
             self.compared += 1
             # With other rows the words do not correspond, so no value can be named.
             if len(step.columns) != check.size:
-                return Apart(self._same, step.tick, (), is_all=False)
+                return FirstDifference(self._same, step.tick, (), is_all=False)
             i, words = check.ticks.index(step.tick), words_of(step.columns)
             cells = cells_of(len(words))
             (sums,), (hashes,) = cells.sums(words[None])
             if len(sums) != check.sums.shape[1]:
-                return Apart(self._same, step.tick, (), is_all=False)
+                return FirstDifference(self._same, step.tick, (), is_all=False)
             more, more_hash = (
                 check.sums[i] - sums,
                 (check.hashes[i] - hashes) & np.uint32(_LOW),
@@ -343,7 +343,7 @@ class Kept:
                 recorded, is_all = _recovered(cells, words, more, more_hash)
                 then = recorded.astype("<u8").tobytes()[: check.size]
                 found = tuple(differences_of_columns(step.layout, then, step.columns))
-                return Apart(self._same, step.tick, found, is_all)
+                return FirstDifference(self._same, step.tick, found, is_all)
 
             self._same = step.tick
 
@@ -366,9 +366,9 @@ def _recovered(
 
 
 __all__ = [
-    "Apart",
     "Cells",
     "Check",
+    "FirstDifference",
     "Kept",
     "cells_of",
     "decode",

@@ -185,9 +185,9 @@ class Hub:
         if feed.revision == self._revision:
             return False
         before, self._revision = self._revision, feed.revision
-        for act, subjects, fence in tuple(self._followers):
+        for act, subjects, barrier in tuple(self._followers):
             if feed.last(*subjects) > before:
-                fence.run(act)
+                barrier.run(act)
 
         return True
 
@@ -220,7 +220,7 @@ class Hub:
     def pause(self) -> None:
         """Pause simulated time; changes by clients still take effect."""
         self._paused, self._allowed = True, 0
-        self.sim.core.feed.tell(Subject.PACE)
+        self.sim.core.feed.record_change(Subject.PACE)
         self._tell_watchers()
 
     def resume(self) -> None:
@@ -247,7 +247,7 @@ class Hub:
 
     def _restart(self) -> None:
         """Count deadlines from now on, after a change of the rate."""
-        self.sim.core.feed.tell(Subject.PACE)
+        self.sim.core.feed.record_change(Subject.PACE)
         self._restarted = True
         self._marks.clear()
         self._wake.set()
@@ -429,8 +429,8 @@ class Hub:
         self._wake.clear()
 
     def _tell_watchers(self) -> None:
-        for changed, fence in self._watchers:
-            fence.run(changed)
+        for changed, barrier in self._watchers:
+            barrier.run(changed)
 
     def _admit_lag(self, lag: float) -> None:
         """Count an overrun, and log it at limited rate."""
@@ -536,8 +536,8 @@ class Hub:
         self._deliver()
         now = asyncio.get_running_loop().time()
         self._mark(now)
-        for listener, fence in tuple(self._listeners):
-            fence.run(listener.on_snapshot, now)
+        for listener, barrier in tuple(self._listeners):
+            barrier.run(listener.on_snapshot, now)
         self._tell_watchers()
 
     def _mark(self, now: float) -> None:

@@ -56,7 +56,7 @@ class Lockstep:
         """
         self.step_listeners: list[Callable[[], None]] = []
         """Callbacks after requested steps."""
-        self._fence = ErrorBarrier(log, "notification of steps")
+        self._barrier = ErrorBarrier(log, "notification of steps")
         self.is_busy = False
         """Whether steps are being made."""
 
@@ -143,7 +143,7 @@ class Lockstep:
 
         if steps:
             for tell in tuple(self.step_listeners):
-                self._fence.run(tell)
+                self._barrier.run(tell)
 
         return True
 

@@ -210,7 +210,9 @@ class Pump(ABC):
             logging.WARNING, "%s: %s", self.interface.name, shown(text, 300)
         )
 
-    def fence(self, what: str, end: Callable[[], object] | None = None) -> ErrorBarrier:
+    def barrier(
+        self, what: str, end: Callable[[], object] | None = None
+    ) -> ErrorBarrier:
         """Return an error barrier for calls to the interface's code."""
         return ErrorBarrier(
             self.faults, f"interface {self.interface.name}: {what}", end
@@ -236,7 +238,7 @@ class Pump(ABC):
         with contextlib.suppress(ValueError):
             self.clients.remove(client)
         if session is not None:
-            self.fence("the end of a client").run(session.close)
+            self.barrier("the end of a client").run(session.close)
         client_left(self.control, cast(Hashable, client))
 
     @property
@@ -383,7 +385,7 @@ class TcpClient(StreamPeer):
         """Schedule a flush, because the session has something to send."""
         if not self._is_woken:
             self._is_woken = True
-            self.loop.call_soon(self.fence.run, self._woken)
+            self.loop.call_soon(self.barrier.run, self._woken)
 
     def _woken(self) -> None:
         self._is_woken = False
@@ -391,7 +393,7 @@ class TcpClient(StreamPeer):
 
     def stepped(self, now: float) -> None:
         """Notify the session of a step, unless the client is slow to read."""
-        self.fence.run(self._stepped, now)
+        self.barrier.run(self._stepped, now)
 
     def _stepped(self, now: float) -> None:
         if self._session is None or self.outlet is None or self.outlet.is_full:
@@ -419,7 +421,7 @@ class TcpClient(StreamPeer):
 
         when = timer_of(session, self.loop.time())
         if when is not None:
-            self._alarm = self.loop.call_at(when, self.fence.run, self._on_alarm)
+            self._alarm = self.loop.call_at(when, self.barrier.run, self._on_alarm)
 
     def _on_alarm(self) -> None:
         self._alarm = None
@@ -447,7 +449,7 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
         self._datagrams: Datagrams = self.answerer("UDP")
         rate = self.interface.rate
         self._limit = RateLimit(rate, max(1.0, rate))
-        self._fence = self.fence("a datagram")
+        self._barrier = self.barrier("a datagram")
         loop = asyncio.get_running_loop()
         if not self.interface.is_broadcast:
             transport, _ = await loop.create_datagram_endpoint(
@@ -484,7 +486,7 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
         """Answer a datagram."""
-        self._fence.run(self._received, data, addr)
+        self._barrier.run(self._received, data, addr)
 
     def _received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
         now, source = asyncio.get_running_loop().time(), str(addr[0])

@@ -142,7 +142,7 @@ class StreamPeer(asyncio.Protocol):
         self, turns: TimeShare, log: Log, what: str, own: Allowance | None = None
     ) -> None:
         self.turns = turns
-        self.fence = ErrorBarrier(log, what, self.drop)
+        self.barrier = ErrorBarrier(log, what, self.drop)
         self.loop = asyncio.get_running_loop()
         self.peer = Peer("", False)
         self.source = ""
@@ -235,7 +235,7 @@ class StreamPeer(asyncio.Protocol):
         self.outlet = Outlet(self.transport)
         self.peer = Peer.of(transport)
         self.source = source_of(self.peer.address)
-        self.fence.run(self.opened)
+        self.barrier.run(self.opened)
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
@@ -262,7 +262,7 @@ class StreamPeer(asyncio.Protocol):
         """See `asyncio.Protocol`."""
         self._stuck_at = math.inf
         if self.outlet is not None and self.outlet.resume() and not self.is_leaving:
-            self.fence.run(self.drained)
+            self.barrier.run(self.drained)
 
     def eof_received(self) -> bool:
         """See `asyncio.Protocol`."""
@@ -399,13 +399,13 @@ class StreamPeer(asyncio.Protocol):
                 self._late_at = now + LOOK_AGAIN_S
             else:
                 self._late_at = self._deadline = math.inf
-                self.fence.run(self.drop if self.is_leaving else self.overdue)
+                self.barrier.run(self.drop if self.is_leaving else self.overdue)
 
         if now >= self._stuck_at and self.outlet is not None:
             left = self.max_stuck - self.outlet.stuck(now)
             self._stuck_at = now + left if left > 0.0 else math.inf
             if left <= 0.0:
-                self.fence.run(self.stuck)
+                self.barrier.run(self.stuck)
 
         self._watch()
 

@@ -46,7 +46,7 @@ class Worker(Protocol):
         ...
 
     @property
-    def fence(self) -> ErrorBarrier:
+    def barrier(self) -> ErrorBarrier:
         """Error barrier for calls to the worker."""
         ...
 
@@ -200,7 +200,7 @@ class TimeShare:
             loop.call_soon(self._next_iteration)
 
         start = self._clock()
-        more = worker.fence.call(worker.turn, otherwise=False)
+        more = worker.barrier.call(worker.turn, otherwise=False)
         cost = self._clock() - start
         self._spent += cost
         budget.spend(loop.time(), cost)
@@ -231,7 +231,7 @@ class _Errand:
         self, source: str, act: Callable[[], object], own_time: TokenBucket | None
     ) -> None:
         self.source = source
-        self.fence = _FENCE
+        self.barrier = _BARRIER
         self.own_time = own_time
         self._act = act
 
@@ -240,7 +240,7 @@ class _Errand:
         return False
 
 
-_FENCE: Final = ErrorBarrier(logging.getLogger("botyard"), "a turn")
+_BARRIER: Final = ErrorBarrier(logging.getLogger("botyard"), "a turn")
 _FREE: Final = TokenBucket(1e9, 1e9)
 """Budget that is never used up."""
 

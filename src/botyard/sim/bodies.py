@@ -103,7 +103,7 @@ class Bodies(ReadOnly):
 
         # Boxes are part of the scene, which the engine has replaced.
         core.scene = core.engine.scene
-        core.feed.tell(Subject.MASS)
+        core.feed.record_change(Subject.MASS)
         core.note(None, SetDynamics, name, spec)
 
     def dynamics(self, name: str) -> DynamicsSpec | None:

@@ -19,8 +19,8 @@ from botyard.api.revisions import Subject
 from botyard.devices.ranging import RangeDevices
 from botyard.engine import commands as cmd
 from botyard.engine.build import robot_body
-from botyard.engine.crowd import Crowd
 from botyard.engine.layout import F8, Grid
+from botyard.engine.overlap_limit import OverlapLimit
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.tables import Row, Table
@@ -154,7 +154,7 @@ class Core:
         self.timing = Timing(sim=step, real=step, last=step)
         self.feed = engine.feed
         """Revision counters of rare changes, see `botyard.api.revisions`."""
-        self.crowd: Crowd = Crowd(engine)
+        self.overlap_limit: OverlapLimit = OverlapLimit(engine)
         """Limit on the number of bodies that clients can place at one spot."""
         self.robots: Robots[Any] = Robots()
         """Robots by name, in order of creation."""
@@ -487,7 +487,7 @@ class Core:
 
         self.robots.update((robot.name, robot) for robot in robots)
         # Once more: at the engine's notice the bodies were not robots yet.
-        self.feed.tell(Subject.BODIES)
+        self.feed.record_change(Subject.BODIES)
         return robots
 
     def remove_robots(self, names: Sequence[str]) -> None:
@@ -509,7 +509,7 @@ class Core:
             # no longer exist.
             self.programs.drop(name)
 
-        self.feed.tell(Subject.BODIES, Subject.CLAIMS)
+        self.feed.record_change(Subject.BODIES, Subject.CLAIMS)
 
     def sort_robots(self, names: Sequence[str]) -> None:
         """Sort the robots into the order of these names."""
@@ -535,7 +535,7 @@ class Core:
         if names:
             self.note(None, Unserve, tuple(names))
             self.unserved.update(names)
-            self.feed.tell(Subject.SERVED)
+            self.feed.record_change(Subject.SERVED)
 
     def is_served(self, name: str) -> bool:
         """Return whether a robot is offered to clients; see `unserve`."""
@@ -561,7 +561,7 @@ class Core:
             self.holds.pop(name, None)
         self.engine.replace_scene(scene, grid)
         self.scene = scene
-        self.feed.tell(Subject.MAP, Subject.BODIES)
+        self.feed.record_change(Subject.MAP, Subject.BODIES)
         self.note(None, ReplaceScene, scene)
         self.warn_about_map()
 
@@ -576,7 +576,7 @@ class Core:
             self.check_there(sensor.parent)
         self.note(None, Describe, described)
         self.descriptions.add(described)
-        self.feed.tell(Subject.DESCRIBED)
+        self.feed.record_change(Subject.DESCRIBED)
 
     def warn_by(self, warn: Warn | None) -> None:
         """Set the function that receives warnings; None: Python's `warnings`."""

@@ -296,7 +296,7 @@ class Population(Bodies, Generic[R]):
         check_name(name)
         core.engine.add_bodies([(replace(box_body(box), name=name), box.pose)])
         core.set_boxes([*core.box_names, name], [*core.scene.boxes, box])
-        core.feed.tell(Subject.BODIES)
+        core.feed.record_change(Subject.BODIES)
         core.note(None, AddBox, name, box)
         return name
 
@@ -313,7 +313,7 @@ class Population(Bodies, Generic[R]):
         core.engine.remove_box(name)
         core.holds.pop(name, None)
         core.scene = core.engine.scene
-        core.feed.tell(Subject.BODIES)
+        core.feed.record_change(Subject.BODIES)
 
     # -- Queries of the map
 

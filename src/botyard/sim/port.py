@@ -194,7 +194,7 @@ class Port:
 
     def set_pose(self, pose: Pose) -> None:
         """Queue a true pose; raise CommandError if too many bodies are there."""
-        self._robot._core.crowd.enter(self.name, pose.x, pose.y)
+        self._robot._core.overlap_limit.enter(self.name, pose.x, pose.y)
         self._commands.set_pose(*pose)
 
     def set_pose_axis(self, axis: int, value: float) -> None:
@@ -204,8 +204,8 @@ class Port:
         """
         # A turn in place cannot crowd other bodies.
         if axis < 2:
-            x, y = self._robot._core.crowd.place(self.name)
-            self._robot._core.crowd.enter(
+            x, y = self._robot._core.overlap_limit.place(self.name)
+            self._robot._core.overlap_limit.enter(
                 self.name, value if axis == 0 else x, value if axis == 1 else y
             )
 

@@ -65,7 +65,7 @@ from botyard.sim.statehead import (
 )
 
 Employ = Callable[[Any, Program], None]
-"""Function that starts a program of a robot, see `botyard.controllers.crew`."""
+"""Function that starts a program of a robot, see `botyard.controllers.assignment`."""
 
 
 def restore(
@@ -174,7 +174,7 @@ def restore(
         head.controllers.clear()
     _employ(core, head.controllers, employ)
     engine.resumed()
-    core.crowd.forget()
+    core.overlap_limit.forget()
 
 
 def _late_readings(head: Head) -> dict[tuple[str, str, int], Late]:

@@ -526,14 +526,14 @@ class BaseRobot(Member):
         if source not in self._claims:
             self._core.note(source, Claim, self.name, True)
             self._claims.append(source)
-            self._core.feed.tell(Subject.CLAIMS)
+            self._core.feed.record_change(Subject.CLAIMS)
 
     def release(self, source: str) -> None:
         """Unregister `source` as commanding the robot; nothing else changes."""
         if source in self._claims:
             self._core.note(source, Claim, self.name, False)
             self._claims.remove(source)
-            self._core.feed.tell(Subject.CLAIMS)
+            self._core.feed.record_change(Subject.CLAIMS)
 
     @property
     def odom_in_world(self) -> WorldPose:

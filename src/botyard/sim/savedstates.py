@@ -96,7 +96,7 @@ class SavedStates:
                     models,
                 )
         finally:
-            core.feed.tell(*SAVED)
+            core.feed.record_change(*SAVED)
 
         # The bytes are copied only for a listener; they may be large.
         if core.journal.is_read:

@@ -440,7 +440,7 @@ class Simulation(Observable[Robot]):
         try:
             for _ in range(n):
                 programs.call()
-                looks.tell(core.engine.step())
+                looks.notify(core.engine.step())
         # An exception of a controller must not block all later steps.
         finally:
             self._is_stepping = False
@@ -484,7 +484,7 @@ class Simulation(Observable[Robot]):
 
         ``with Simulation(…) as sim:`` does so at its end.
         """
-        self.core.closing.tell(None)
+        self.core.closing.notify(None)
 
     def __enter__(self) -> Self:
         return self

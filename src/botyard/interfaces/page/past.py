@@ -34,7 +34,7 @@ class Difference(NamedTuple):
     gone: tuple[str, ...]
 
 
-class _Beside:
+class _PastSimulation:
     """Second simulation that shows the past, with the speed and state of the world."""
 
     is_past = True
@@ -90,7 +90,7 @@ class Past:
         self._world = world
         self.moment: Moment = world.sim.history.moment(time)
         self.sim = world.sim.history.look(time)
-        self.source = ViewSource(_Beside(self.sim, world), port_of, numbers)
+        self.source = ViewSource(_PastSimulation(self.sim, world), port_of, numbers)
 
     def go(self, time: float) -> None:
         """Show another moment.

@@ -57,7 +57,7 @@ class Reporter:
     def __init__(self) -> None:
         self._connections: list[Connection] = []
         self._batch = Batch()
-        self._fence = ErrorBarrier(log, "making reports in a batch")
+        self._barrier = ErrorBarrier(log, "making reports in a batch")
         self.wake = math.inf
         """Earliest time at which `poll` has something to do, s."""
 
@@ -83,7 +83,7 @@ class Reporter:
     def _report(self, due: list[Connection], now: float) -> None:
         if not due:
             return
-        made = self._fence.call(
+        made = self._barrier.call(
             self._batch.make, [c.session for c in due], otherwise=None
         )
         # The batch failed: each session makes its own report, and a new batch replaces

@@ -26,7 +26,7 @@ class Lost:
 
 
 def read_trace(
-    file: str, told: Callable[[str], object] = lambda _: None
+    file: str, on_warning: Callable[[str], object] = lambda _: None
 ) -> Iterator[Passed | Lost]:
     """Read a packet trace or a recording.
 
@@ -35,7 +35,7 @@ def read_trace(
     file : str
         File of ``--record-packets`` (see `botyard.servers.pioneer.packetlog`) or
         recording (see `botyard.recording.recorder`).
-    told : callable
+    on_warning : callable
         Called with each problem of a damaged recording; the rest of it is still read.
 
     Yields
@@ -57,7 +57,7 @@ def read_trace(
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", file) from None
 
-    yield from _of_recording(file, told) if is_recording else _of_lines(file)
+    yield from _of_recording(file, on_warning) if is_recording else _of_lines(file)
 
 
 def _of_lines(file: str) -> Iterator[Passed | Lost]:
@@ -94,7 +94,9 @@ def _of_lines(file: str) -> Iterator[Passed | Lost]:
         yield found
 
 
-def _of_recording(file: str, told: Callable[[str], object]) -> Iterator[Passed | Lost]:
+def _of_recording(
+    file: str, on_warning: Callable[[str], object]
+) -> Iterator[Passed | Lost]:
     from botyard.recording.own_channels import EVENTS, PACKETS, unpack_json
     from botyard.recording.reader import Reader
 
@@ -121,7 +123,7 @@ def _of_recording(file: str, told: Callable[[str], object]) -> Iterator[Passed |
                 ) from None
 
         for problem in reader.problems:
-            told(problem)
+            on_warning(problem)
 
 
 def _passed(entry: Mapping[str, Any]) -> Passed:

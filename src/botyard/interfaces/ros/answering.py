@@ -18,7 +18,7 @@ def answer_call(
     request: Any,
     form: Callable[[Any], Any],
     answer: Callable[[bool, Any], None],
-    fence: ErrorBarrier,
+    barrier: ErrorBarrier,
 ) -> None:
     """Serve a call; a long one is answered later, when its response arrives.
 
@@ -33,7 +33,7 @@ def answer_call(
     answer : callable
         Called with whether the call has succeeded, and with the response or the error
         text.
-    fence : ErrorBarrier
+    barrier : ErrorBarrier
         Error barrier for the late part.
 
     Raises
@@ -57,7 +57,7 @@ def answer_call(
 
     response = service.serve(request)
     if isinstance(response, Future):
-        response.add_done_callback(lambda done: fence.run(later, done))
+        response.add_done_callback(lambda done: barrier.run(later, done))
     else:
         answer(True, form(response))
 

@@ -156,7 +156,7 @@ class _Serving:
         self._server = server
         self.node, self.service = node, service
         self.type_name = service_name(service.type_name)
-        self.fence = ErrorBarrier(log, f"foxglove: the service {service.name}")
+        self.barrier = ErrorBarrier(log, f"foxglove: the service {service.name}")
         request, response = self._schema("Request"), self._schema("Response")
         self.described = op.Service(
             ident,
@@ -436,7 +436,7 @@ class Foxglove:
                 return json_of(self._values.plain(response, kind))
             return self._types.encode_cdr(response, kind)
 
-        answer_call(found.service, request, form, answer, found.fence)
+        answer_call(found.service, request, form, answer, found.barrier)
 
     # -- parameters
 

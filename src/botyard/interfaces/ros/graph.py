@@ -352,7 +352,7 @@ class RosGraph:
         if self._stale:
             self._activate()
         if offer.wanted:
-            offer.fence.run(self._publish, offer, self.stamp())
+            offer.barrier.run(self._publish, offer, self.stamp())
 
     def _publish_changes(self) -> None:
         """While paused, publish the latched topics that have changed.
@@ -367,7 +367,7 @@ class RosGraph:
         stamp = self.stamp()
         for offer in (*self._steady, *self._periodic):
             if offer.topic.version is not None:
-                offer.fence.run(self._publish, offer, stamp)
+                offer.barrier.run(self._publish, offer, stamp)
 
     def _is_new(self) -> bool:
         """Return whether the world has changed since the last call."""
@@ -408,7 +408,7 @@ class RosGraph:
             try:
                 publish(offer, stamp)
             except Exception as error:
-                offer.fence.fault(error)
+                offer.barrier.fault(error)
 
     def _activate(self) -> None:
         """Find the topics with subscribers; unsubscribe from other sensors."""

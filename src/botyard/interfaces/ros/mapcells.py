@@ -103,7 +103,7 @@ class MapCells:
                 self._job = job = (
                     None if self._new_job is None else self._new_job(rasterjob.MODULE)
                 )
-                self._host.run_aside(
+                self._host.run_in_background(
                     lambda: _rasterise(scene, cell, job),
                     lambda made, error: self._done(revision, made, error),
                 )
@@ -136,7 +136,7 @@ class MapCells:
             )
 
         self._raster = made
-        self._sim.core.feed.tell(Subject.CELLS)
+        self._sim.core.feed.record_change(Subject.CELLS)
 
 
 def _count(extent: tuple[float, float], cell: float) -> float:

@@ -144,10 +144,10 @@ class Offer:
     """Topics with an age: simulated time of the measurement in the last message, µs."""
     latched: tuple[Hashable, EncodedMessage] | None = None
     """Latched topics: version and last message, which all late joiners get."""
-    fence: ErrorBarrier = field(init=False)
+    barrier: ErrorBarrier = field(init=False)
 
     def __post_init__(self) -> None:
-        self.fence = ErrorBarrier(log, f"publishing {self.topic.name}")
+        self.barrier = ErrorBarrier(log, f"publishing {self.topic.name}")
 
     def is_due(self, time_us: int) -> bool:
         """Return whether a message is due at a simulated time, µs.

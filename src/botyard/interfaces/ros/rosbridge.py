@@ -218,7 +218,7 @@ class _Serving:
         self.node = node
         self.service = service
         self.type_name = service_name(service.type_name)
-        self._fence = ErrorBarrier(log, f"rosbridge: the service {service.name}")
+        self._barrier = ErrorBarrier(log, f"rosbridge: the service {service.name}")
 
     def call(self, values: Any, answer: Answer) -> None:
         """Serve a call."""
@@ -229,7 +229,7 @@ class _Serving:
             request,
             lambda response: bridge.plain(response, f"{name}_Response"),
             answer,
-            self._fence,
+            self._barrier,
         )
 
     def close(self) -> None:
@@ -566,13 +566,13 @@ class Rosbridge:
 
     # -- actions
 
-    def send_goal(self, client: RosbridgeSession, wish: SendActionGoal) -> None:
+    def send_goal(self, client: RosbridgeSession, request: SendActionGoal) -> None:
         """Send a goal; see `botyard.protocols.rosbridge.session.Bus`."""
-        name = resolved(wish.action)
+        name = resolved(request.action)
         if name in self._actions.names:
-            self._actions.send(client, wish, name)
+            self._actions.send(client, request, name)
         else:
-            self._goals.send(client, wish, name)
+            self._goals.send(client, request, name)
 
     def cancel_goal(self, client: RosbridgeSession, action: str, ident: Id) -> None:
         """Cancel a goal; see `botyard.protocols.rosbridge.session.Bus`."""

@@ -43,10 +43,12 @@ class _Goal:
     """Goal that has not ended: its client, the operation that sent it, and its action."""
 
     def __init__(
-        self, client: RosbridgeSession, wish: SendActionGoal, action: _Action
+        self, client: RosbridgeSession, request: SendActionGoal, action: _Action
     ) -> None:
-        self.client, self.wish, self.action = client, wish, action
-        self.room = cost(wish.action, wish.id, wish.action_type, wish.compression)
+        self.client, self.request, self.action = client, request, action
+        self.room = cost(
+            request.action, request.id, request.action_type, request.compression
+        )
         self.is_cancelled = False
 
 
@@ -108,7 +110,9 @@ class ClientActions:
             client.forget(found.room)
             self._fail(lambda goal: goal.action.name == name)
 
-    def send(self, client: RosbridgeSession, wish: SendActionGoal, name: str) -> None:
+    def send(
+        self, client: RosbridgeSession, request: SendActionGoal, name: str
+    ) -> None:
         """Pass a goal to the client that serves an action in `names`.
 
         Raises
@@ -118,13 +122,13 @@ class ClientActions:
             too many goals.
         """
         action = self._actions[name]
-        if wish.action_type and action_name(wish.action_type) != action.type_name:
+        if request.action_type and action_name(request.action_type) != action.type_name:
             raise PeerError(
                 f"rosbridge: {name}: expected {action.type_name}, found "
-                f"{shown(wish.action_type, MAX_TEXT)}"
+                f"{shown(request.action_type, MAX_TEXT)}"
             )
 
-        if self._of(client, name, wish.id) is not None:
+        if self._of(client, name, request.id) is not None:
             raise PeerError("rosbridge: a goal with this id has not ended yet")
         if (
             sum(goal.client is client for goal in self._goals.values())
@@ -146,11 +150,11 @@ class ClientActions:
         # Clients choose their own ids, which may be equal; the server needs unique
         # ones.
         ident = f"{name}:{next(self._numbers)}"
-        goal = _Goal(client, kept(wish), action)
+        goal = _Goal(client, kept(request), action)
         client.keep(goal.room)
         self._goals[ident] = goal
         try:
-            args = {} if wish.args is None else wish.args
+            args = {} if request.args is None else request.args
             action.server.goal(ident, action.said, action.type_name, args, client)
         except PeerError:
             self._forget(ident)
@@ -168,7 +172,7 @@ class ClientActions:
             (
                 k
                 for k, g in self._goals.items()
-                if (g.client, g.action.name, g.wish.id) == sought
+                if (g.client, g.action.name, g.request.id) == sought
             ),
             None,
         )
@@ -218,8 +222,8 @@ class ClientActions:
         """
         goal = self._served(server, ident)
         # Clients get feedback only if they have asked for it.
-        if goal.wish.feedback:
-            goal.client.goal_feedback(goal.wish, values)
+        if goal.request.feedback:
+            goal.client.goal_feedback(goal.request, values)
 
     def ended(
         self,
@@ -238,14 +242,16 @@ class ClientActions:
         """
         goal = self._served(server, ident)
         self._forget(ident)
-        goal.client.goal_ended(goal.wish, status, values, is_good=is_good)
+        goal.client.goal_ended(goal.request, status, values, is_good=is_good)
 
     def _fail(self, concerns: Callable[[_Goal], bool]) -> None:
         """End goals that lost their server."""
         for ident in [ident for ident, goal in self._goals.items() if concerns(goal)]:
             goal = self._forget(ident)
             text = f"the action {shown(goal.action.said, MAX_TEXT)} no longer exists"
-            goal.client.goal_ended(goal.wish, int(Status.UNKNOWN), text, is_good=False)
+            goal.client.goal_ended(
+                goal.request, int(Status.UNKNOWN), text, is_good=False
+            )
 
     def release_client(self, client: RosbridgeSession) -> None:
         """Cancel the goals of a client that has left, and end the goals at its actions."""

@@ -62,11 +62,11 @@ class _Goal:
     """Goal that has not ended."""
 
     def __init__(
-        self, client: RosbridgeSession, wish: SendActionGoal, action: str
+        self, client: RosbridgeSession, request: SendActionGoal, action: str
     ) -> None:
-        self.client, self.wish, self.action = client, wish, action
+        self.client, self.request, self.action = client, request, action
         self.room = cost(
-            action, wish.action, wish.id, wish.action_type, wish.compression
+            action, request.action, request.id, request.action_type, request.compression
         )
         self.uuid = os.urandom(UUID_BYTES)
 
@@ -89,7 +89,9 @@ class Goals:
         self._bridge = bridge
         self._goals: dict[bytes, _Goal] = {}
 
-    def send(self, client: RosbridgeSession, wish: SendActionGoal, action: str) -> None:
+    def send(
+        self, client: RosbridgeSession, request: SendActionGoal, action: str
+    ) -> None:
         """Send a goal to the action of an absolute name.
 
         Raises
@@ -99,16 +101,16 @@ class Goals:
         """
         service = self._bridge.services.get(action + SEND)
         if service is None:
-            raise PeerError(f'rosbridge: no action "{shown(wish.action, MAX_TEXT)}"')
+            raise PeerError(f'rosbridge: no action "{shown(request.action, MAX_TEXT)}"')
 
         kind = service.type_name.removesuffix(_TYPE_ENDS)
-        if wish.action_type and action_name(wish.action_type) != kind:
+        if request.action_type and action_name(request.action_type) != kind:
             raise PeerError(
-                f"rosbridge: {action}: expected {kind}, found {shown(wish.action_type, MAX_TEXT)}"
+                f"rosbridge: {action}: expected {kind}, found {shown(request.action_type, MAX_TEXT)}"
             )
 
         # The id is the client's only handle for feedback, result and cancellation.
-        if self._of(client, action, wish.id) is not None:
+        if self._of(client, action, request.id) is not None:
             raise PeerError("rosbridge: a goal with this id has not ended yet")
         if (
             sum(goal.client is client for goal in self._goals.values())
@@ -120,7 +122,7 @@ class Goals:
 
         # rosbridge accepts values as an object, or as a list in the order of the
         # fields.
-        args: Any = {} if wish.args is None else wish.args
+        args: Any = {} if request.args is None else request.args
         if isinstance(args, list):
             args = dict(
                 zip(
@@ -130,14 +132,14 @@ class Goals:
                 )
             )
 
-        goal = _Goal(client, kept(wish), action)
+        goal = _Goal(client, kept(request), action)
         # Charged before it is stored: over its limit the client gets an error instead.
         client.keep(goal.room)
         # Stored before the request, which may be answered at once.
         self._goals[goal.uuid] = goal
         # Feedback of all goals comes on one topic, so it is read before the first can
         # arrive.
-        if wish.feedback:
+        if request.feedback:
             self._bridge.read(action + FEEDBACK, self)
         self._ask(goal, SEND, {"goal_id": goal.goal_id, "goal": args}, self._accepted)
 
@@ -146,7 +148,7 @@ class Goals:
             (
                 g
                 for g in self._goals.values()
-                if g.client is client and (g.action, g.wish.id) == (action, ident)
+                if g.client is client and (g.action, g.request.id) == (action, ident)
             ),
             None,
         )
@@ -192,14 +194,14 @@ class Goals:
         self, goal: _Goal, status: int, values: Any, *, is_good: bool = True
     ) -> None:
         self._forget(goal)
-        goal.client.goal_ended(goal.wish, int(status), values, is_good=is_good)
+        goal.client.goal_ended(goal.request, int(status), values, is_good=is_good)
 
     def _forget(self, goal: _Goal) -> None:
         del self._goals[goal.uuid]
         goal.client.forget(goal.room)
         # The topic is read as long as one goal of this action needs it.
         if not any(
-            g.action == goal.action and g.wish.feedback for g in self._goals.values()
+            g.action == goal.action and g.request.feedback for g in self._goals.values()
         ):
             self._bridge.unread(goal.action + FEEDBACK, self)
 
@@ -208,8 +210,8 @@ class Goals:
     ) -> None:
         """Pass feedback of an action to the goal's client."""
         goal = self._goals.get(message.values["goal_id"]["uuid"].tobytes())
-        if goal is not None and goal.wish.feedback:
-            goal.client.goal_feedback(goal.wish, message.values["feedback"])
+        if goal is not None and goal.request.feedback:
+            goal.client.goal_feedback(goal.request, message.values["feedback"])
 
     def cancel(self, client: RosbridgeSession, action: str, ident: Id) -> None:
         """Cancel a goal at the action of an absolute name.

@@ -157,7 +157,7 @@ class _Agv:
         self.last_sent = -math.inf
         self.state_bytes = TokenBucket(state_rate, state_rate, 0.0)
         self.permitted = 0
-        self.fence = ErrorBarrier(log, f"AGV {name.serial}")
+        self.barrier = ErrorBarrier(log, f"AGV {name.serial}")
 
     def note(self, action: Action, status: str, result: str = "") -> None:
         """Set the state of an instant action; the oldest ones are forgotten."""
@@ -259,7 +259,7 @@ class Fleet:
         return (
             None
             if i is None
-            else self._agvs[i].fence.call(
+            else self._agvs[i].barrier.call(
                 self._study, i, topic, payload, otherwise=None
             )
         )
@@ -399,7 +399,7 @@ class Fleet:
     def take(self, change: Change | None) -> None:
         """Apply a change."""
         if change is not None:
-            self._agvs[change.agv].fence.run(self._take, change)
+            self._agvs[change.agv].barrier.run(self._take, change)
 
     def _take(self, change: Change) -> None:
         i, agv = change.agv, self._agvs[change.agv]
@@ -594,7 +594,7 @@ class Fleet:
                 agv.cancels = None
             if not last and (i in busy or agv.state_bytes.wait(now)):
                 continue
-            found += agv.fence.call(
+            found += agv.barrier.call(
                 self._state, agv, place, speed, last, now, otherwise=()
             )
 

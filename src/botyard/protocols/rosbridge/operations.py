@@ -208,12 +208,12 @@ AnyOperation = (
 W = TypeVar("W", CallService, SendActionGoal)
 
 
-def kept(wish: W) -> W:
+def kept(request: W) -> W:
     """Return a call or goal without its arguments, to be kept until it is answered.
 
     The arguments are passed on, and may be large.
     """
-    return msgspec.structs.replace(wish, args=None)
+    return msgspec.structs.replace(request, args=None)
 
 
 _DECODER: Final[msgspec.json.Decoder[AnyOperation]] = msgspec.json.Decoder(AnyOperation)

@@ -94,11 +94,11 @@ class Subscription:
             cost(w.topic, w.id, w.type, w.compression) for w in self._chosen.values()
         )
 
-    def add(self, wish: Subscribe, most: int) -> bool:
+    def add(self, request: Subscribe, most: int) -> bool:
         """Add or replace a subscription; return whether there was room."""
-        if wish.id not in self._chosen and len(self._chosen) >= most:
+        if request.id not in self._chosen and len(self._chosen) >= most:
             return False
-        self._chosen[wish.id] = wish
+        self._chosen[request.id] = request
         self._choose()
         return True
 

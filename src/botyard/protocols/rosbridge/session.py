@@ -139,7 +139,7 @@ class Bus(Protocol):
         """Take the client's response to the request with an id."""
         ...
 
-    def send_goal(self, client: RosbridgeSession, wish: op.SendActionGoal) -> None:
+    def send_goal(self, client: RosbridgeSession, request: op.SendActionGoal) -> None:
         """Send a goal to an action.
 
         Unless this raises, `RosbridgeSession.goal_feedback` is called any number of
@@ -436,46 +436,48 @@ class RosbridgeSession:
             case op.Auth() | op.Status():
                 pass
 
-    def _subscribe(self, wish: op.Subscribe) -> None:
-        if wish.compression not in (None, *COMPRESSIONS):
+    def _subscribe(self, request: op.Subscribe) -> None:
+        if request.compression not in (None, *COMPRESSIONS):
             self._say(
                 "warning",
-                f'no compression "{shown(wish.compression)}" (known: {", ".join(COMPRESSIONS)})',
-                wish.id,
+                f'no compression "{shown(request.compression)}" (known: {", ".join(COMPRESSIONS)})',
+                request.id,
             )
 
-        found = self._subscriptions.get(wish.topic)
+        found = self._subscriptions.get(request.topic)
         if found is None:
             if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
                 raise PeerError(
                     f"rosbridge: expected at most {MAX_SUBSCRIPTIONS} subscribed topics"
                 )
 
-            found = Subscription(wish.topic)
-            found.add(wish, MAX_SAME_TOPIC)
+            found = Subscription(request.topic)
+            found.add(request, MAX_SAME_TOPIC)
             self.keep(found.size)
-            self._subscriptions[wish.topic] = found
+            self._subscriptions[request.topic] = found
             try:
-                self._bus.subscribe(self, wish.topic, wish.type or "")
+                self._bus.subscribe(self, request.topic, request.type or "")
             except BotyardError:
                 # The subscription is stored first, because the bus may deliver a
                 # latched message at once.
-                del self._subscriptions[wish.topic]
+                del self._subscriptions[request.topic]
                 self.forget(found.size)
                 raise
         else:
             before = found.size
-            self.keep(cost(wish.topic, wish.id, wish.type, wish.compression))
-            is_added = found.add(wish, MAX_SAME_TOPIC)
+            self.keep(
+                cost(request.topic, request.id, request.type, request.compression)
+            )
+            is_added = found.add(request, MAX_SAME_TOPIC)
             self.forget(
                 before
-                + cost(wish.topic, wish.id, wish.type, wish.compression)
+                + cost(request.topic, request.id, request.type, request.compression)
                 - found.size
             )
             if not is_added:
                 raise PeerError(
                     f"rosbridge: expected at most {MAX_SAME_TOPIC} subscriptions "
-                    f"of {shown(wish.topic, MAX_TEXT)}"
+                    f"of {shown(request.topic, MAX_TEXT)}"
                 )
 
     def _unsubscribe(self, topic: str, ident: op.Id) -> None:
@@ -493,15 +495,15 @@ class RosbridgeSession:
             self._out.forget(found)
             self._bus.unsubscribe(self, topic)
 
-    def _call(self, wish: op.CallService, size: int) -> None:
+    def _call(self, request: op.CallService, size: int) -> None:
         number = next(self._numbers)
         call_of, args, room = (
-            op.kept(wish),
-            wish.args,
-            cost(wish.service, wish.id, wish.compression),
+            op.kept(request),
+            request.args,
+            cost(request.service, request.id, request.compression),
         )
         # The closure keeps no arguments, which may be large.
-        del wish
+        del request
 
         def answer(is_good: bool, values: Any) -> None:
             # Otherwise the call has timed out, or the client has left.
@@ -531,35 +533,35 @@ class RosbridgeSession:
         except BotyardError as error:
             answer(False, shown(error, MAX_TEXT))
 
-    def _respond(self, wish: op.CallService, is_good: bool, values: Any) -> None:
+    def _respond(self, request: op.CallService, is_good: bool, values: Any) -> None:
         said = {
             "op": "service_response",
-            "service": wish.service,
+            "service": request.service,
             "values": values,
             "result": is_good,
         }
         self._answer(
             said,
-            wish.id,
-            wish.compression,
-            wish.fragment_size,
+            request.id,
+            request.compression,
+            request.fragment_size,
             {"values": _UNREAD, "result": False},
         )
 
-    def _send_goal(self, wish: op.SendActionGoal) -> None:
+    def _send_goal(self, request: op.SendActionGoal) -> None:
         try:
-            self._bus.send_goal(self, wish)
+            self._bus.send_goal(self, request)
         except BotyardError as error:
-            self.goal_ended(wish, FAILED, shown(error, MAX_TEXT), is_good=False)
+            self.goal_ended(request, FAILED, shown(error, MAX_TEXT), is_good=False)
 
-    def goal_feedback(self, wish: op.SendActionGoal, values: Any) -> None:
+    def goal_feedback(self, request: op.SendActionGoal, values: Any) -> None:
         """Send feedback of a goal, unless many answers wait for the client to read."""
         if self._out.has_room:
-            said = {"op": "action_feedback", "action": wish.action, "values": values}
-            self._answer(said, wish.id, wish.compression, wish.fragment_size)
+            said = {"op": "action_feedback", "action": request.action, "values": values}
+            self._answer(said, request.id, request.compression, request.fragment_size)
 
     def goal_ended(
-        self, wish: op.SendActionGoal, status: int, values: Any, *, is_good: bool
+        self, request: op.SendActionGoal, status: int, values: Any, *, is_good: bool
     ) -> None:
         """Send the result of a goal.
 
@@ -567,16 +569,16 @@ class RosbridgeSession:
         """
         said = {
             "op": "action_result",
-            "action": wish.action,
+            "action": request.action,
             "values": values,
             "status": status,
             "result": is_good,
         }
         self._answer(
             said,
-            wish.id,
-            wish.compression,
-            wish.fragment_size,
+            request.id,
+            request.compression,
+            request.fragment_size,
             {"values": _UNREAD, "result": False},
         )
 

@@ -161,7 +161,9 @@ class MapLoader:
         At shutdown the simulator does not wait for the thread.
         """
         result: Future[T] = promise()
-        self._host.run_aside(job, lambda found, error: resolve(result, found, error))
+        self._host.run_in_background(
+            job, lambda found, error: resolve(result, found, error)
+        )
         return result
 
     def names(self) -> list[tuple[str, bool]]:
@@ -246,7 +248,7 @@ class MapLoader:
             else:
                 self._place(wanted, replace(loaded, grid=grid))
 
-        self._host.run_aside(lambda: build_grid(replaced.scene), done)
+        self._host.run_in_background(lambda: build_grid(replaced.scene), done)
         return wanted.done
 
     def _want(self, source: Hashable, wanted: _Wanted) -> Future[bool]:
@@ -299,7 +301,7 @@ class MapLoader:
                 self._next()
 
         self._read.add(wanted)
-        self._host.run_aside(lambda: _loaded(request, job), done)
+        self._host.run_in_background(lambda: _loaded(request, job), done)
 
     def close(self) -> None:
         """Cancel all readers and queued requests, because the simulation ends."""

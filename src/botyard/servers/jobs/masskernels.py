@@ -27,7 +27,9 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 def mass_kernels(host: Host) -> Future[None]:
     """Return a future that is done when the kernels are available."""
     there: Future[None] = promise()
-    host.run_aside(get_mass_kernels, lambda _, error: resolve(there, error=error))
+    host.run_in_background(
+        get_mass_kernels, lambda _, error: resolve(there, error=error)
+    )
     return there
 
 

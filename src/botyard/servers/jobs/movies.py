@@ -255,7 +255,7 @@ class Movies:
 
             job, drawn = Job(MODULE, self._limits), promise()
             self._job = job
-            self._host.run_aside(
+            self._host.run_in_background(
                 lambda: self._draw(reel, job),
                 lambda path, error: resolve(drawn, path, error),
             )

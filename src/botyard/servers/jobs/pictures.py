@@ -114,7 +114,9 @@ class Pictures:
                 else WorldError(repr(error)),
             )
 
-        self._host.run_aside(lambda: _save(_render(still, job), folder, stem), over)
+        self._host.run_in_background(
+            lambda: _save(_render(still, job), folder, stem), over
+        )
         return done
 
     def close(self) -> None:

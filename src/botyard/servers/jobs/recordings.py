@@ -143,7 +143,7 @@ class Recordings:
                 else None,
             )
 
-        self._host.run_aside(recorder.wait, over)
+        self._host.run_in_background(recorder.wait, over)
         return done
 
     def save(self, name: str) -> Future[Path]:
@@ -168,7 +168,7 @@ class Recordings:
             )
 
         # The host calls `over` between two steps.
-        self._host.run_aside(saving.result, over)
+        self._host.run_in_background(saving.result, over)
         return done
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from botyard.controllers.crew import employ
+from botyard.controllers.assignment import employ
 from botyard.errors import BotyardError, StateError
 from botyard.formats.crashstate import (
     SavedRobot,

@@ -40,7 +40,7 @@ class LoopHost:
         self._hub = hub
         self._threads: set[threading.Thread] = set()
 
-    def run_aside(
+    def run_in_background(
         self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]
     ) -> None:
         """Run `job` in a thread, then `done` in the event loop.
@@ -62,7 +62,7 @@ class LoopHost:
                 loop.call_soon_threadsafe(done, result, problem)
 
         self._threads = {t for t in self._threads if t.is_alive()}
-        thread = threading.Thread(target=work, name="aside", daemon=True)
+        thread = threading.Thread(target=work, name="background", daemon=True)
         self._threads.add(thread)
         thread.start()
 

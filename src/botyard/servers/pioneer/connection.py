@@ -115,7 +115,7 @@ class Connection:
         self._visits = visits
         self._lines = _Lines(log)
         self._tap = None if desk is None else desk.taps.session(session.port.name)
-        self._fence = ErrorBarrier(log, "the session", self._break)
+        self._barrier = ErrorBarrier(log, "the session", self._break)
         if desk is not None:
             desk.attach(self)
 
@@ -130,31 +130,31 @@ class Connection:
     def receive_data(self, data: bytes, now: float) -> None:
         """Process bytes from the client."""
         with acting(SOURCE):
-            self._fence.run(self._receive, data, now)
+            self._barrier.run(self._receive, data, now)
 
     def receive_eof(self) -> None:
         """Handle the end of the client's stream."""
         with acting(SOURCE):
-            self._fence.run(self._then_pump, self.session.receive_eof)
+            self._barrier.run(self._then_pump, self.session.receive_eof)
 
     def close(self, reason: str) -> None:
         """End the session from the server's side."""
         with acting(SOURCE):
-            self._fence.run(self._then_pump, self.session.close, reason)
+            self._barrier.run(self._then_pump, self.session.close, reason)
 
     def is_due(self, now: float) -> bool:
         """Return whether the session has a report to send after a step.
 
         If it has, call `report`.
         """
-        return self._fence.call(self._ask, self.session.is_due, now, otherwise=False)
+        return self._barrier.call(self._ask, self.session.is_due, now, otherwise=False)
 
     def on_timer(self, now: float) -> bool:
         """Handle the timer that `next_timer` announced.
 
         Return whether the session has a report to send again; if it has, call `report`.
         """
-        return self._fence.call(
+        return self._barrier.call(
             self._ask, self.session.handle_timer, now, otherwise=False
         )
 
@@ -170,22 +170,22 @@ class Connection:
             encodes its own.
         """
         if made is None:
-            self._fence.run(self._then_pump, self.session.report, now)
+            self._barrier.run(self._then_pump, self.session.report, now)
         else:
-            self._fence.run(
+            self._barrier.run(
                 self._then_pump, self.session.send_report, now, made.sip, made.scans
             )
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
         """Report the result of loading a map to the client."""
-        self._fence.run(
+        self._barrier.run(
             self._then_pump,
             partial(self.session.map_changed, name, loaded, by_user=by_user),
         )
 
     def next_timer(self) -> float | None:
         """Return the wall time at which to call `on_timer`, s; None without a timer."""
-        return self._fence.call(self.session.next_timer, otherwise=None)
+        return self._barrier.call(self.session.next_timer, otherwise=None)
 
     # -- called through the error barrier
 

@@ -78,7 +78,7 @@ class Workshop:
         self._task: asyncio.Task[None] | None = None
         self._unwanted: dict[str, Robot] = {}
         self._removal: asyncio.TimerHandle | None = None
-        self._fence = ErrorBarrier(log, "robots of factories")
+        self._barrier = ErrorBarrier(log, "robots of factories")
 
     def want(self, factory: FactoryServer, client: RobotClient) -> None:
         """Create a robot for a client, at once or when its turn comes."""
@@ -142,7 +142,7 @@ class Workshop:
 
     def _work(self, act: Callable[..., object], *args: object) -> None:
         started = self._clock()
-        self._fence.run(act, *args)
+        self._barrier.run(act, *args)
         now = asyncio.get_running_loop().time()
         self._room.spend(now, self._clock() - started)
 

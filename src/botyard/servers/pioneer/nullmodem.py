@@ -131,7 +131,7 @@ class NullModem:
         self._lines: list[Line] = []
         self._reporter = Reporter()
 
-    def run_aside(
+    def run_in_background(
         self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]
     ) -> None:
         """Run slow work at once; no other client waits for this thread."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 from botyard.api.revisions import Subject
 from botyard.control.bodies import ROBOTS_PER_BATCH, check_robot_count
 from botyard.control.parts import Portions
-from botyard.controllers.crew import employ
+from botyard.controllers.assignment import employ
 from botyard.errors import BotyardError, PortError, WorldError, did_you_mean
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
@@ -106,7 +106,7 @@ class RobotServers:
         self._equip = equip
         self._program = program
         self._workshop = Workshop(hub)
-        self.control.grounds = self
+        self.control.robot_host = self
         hub.follow(self._follow, Subject.BODIES, Subject.SERVED)
 
     # -- Robots
@@ -353,7 +353,7 @@ class RobotServers:
         for factory in self.factories:
             factory.forget(sim.robots)
         if gone:
-            self._feed.tell(Subject.PORTS)
+            self._feed.record_change(Subject.PORTS)
         # A robot that returns gets its former port, because its client reconnects to
         # that port.
         fresh = self.adopt()
@@ -449,7 +449,7 @@ class RobotServers:
                 self._close(name)
 
         sim.remove_robots(robots)
-        self._feed.tell(Subject.PORTS)
+        self._feed.record_change(Subject.PORTS)
 
     def port_of(self, robot: str) -> int:
         """Return the TCP port of a robot; 0 if it has none."""
@@ -481,7 +481,7 @@ class RobotServers:
         for server, port in wanted.items():
             try:
                 await server.listen(self.host, port)
-                self._feed.tell(Subject.PORTS)
+                self._feed.record_change(Subject.PORTS)
             except PortError as error:
                 log.warning("%s; trying another port", error)
 
@@ -505,7 +505,7 @@ class RobotServers:
         for attempt in itertools.count(1):
             try:
                 await server.listen(self.host, port)
-                self._feed.tell(Subject.PORTS)
+                self._feed.record_change(Subject.PORTS)
                 break
             except PortError as error:
                 if not self._patient or port >= 65535:
@@ -535,7 +535,7 @@ class RobotServers:
         if wanted:
             with contextlib.suppress(PortError):
                 await server.listen(self.host, wanted)
-                self._feed.tell(Subject.PORTS)
+                self._feed.record_change(Subject.PORTS)
                 return
 
         first = (
@@ -550,7 +550,7 @@ class RobotServers:
         for port in range(first, last + 1):
             try:
                 await server.listen(self.host, port)
-                self._feed.tell(Subject.PORTS)
+                self._feed.record_change(Subject.PORTS)
                 return
             except PortError:
                 if port == last:
@@ -580,7 +580,7 @@ class RobotServers:
 
     def close(self) -> None:
         """Close all ports and end the sessions of their clients."""
-        self._feed.tell(Subject.PORTS)
+        self._feed.record_change(Subject.PORTS)
         for server in self.all_servers:
             server.close()
 

@@ -74,7 +74,7 @@ class CdrInput:
 
     def __init__(self, ros: CdrTransport, entry: Input) -> None:
         self._entry, self._types, self._complain = entry, ros.types, ros.complain
-        self._fence = ErrorBarrier(log, f"{ros.label}: a message of {entry.name}")
+        self._barrier = ErrorBarrier(log, f"{ros.label}: a message of {entry.name}")
 
     def _decode(self, data: bytes) -> None:
         entry = self._entry
@@ -91,7 +91,7 @@ class CdrService(ABC):
 
     def __init__(self, ros: CdrTransport, service: Service) -> None:
         self._service, self._types, self._complain = service, ros.types, ros.complain
-        self._fence = ErrorBarrier(log, f"{ros.label}: the service {service.name}")
+        self._barrier = ErrorBarrier(log, f"{ros.label}: the service {service.name}")
         kind = service_name(service.type_name)
         self._request, self._response = f"{kind}_Request", f"{kind}_Response"
         self._answering = 0
@@ -112,7 +112,7 @@ class CdrService(ABC):
         if isinstance(response, Future):
             self._answering += 1
             response.add_done_callback(
-                lambda done: self._fence.run(self._answer_later, call, done)
+                lambda done: self._barrier.run(self._answer_later, call, done)
             )
         else:
             self._answer(call, response)

@@ -136,7 +136,7 @@ class _Publication:
         for reader in tuple(self.readers):
             reader.finish()
         self._node.topics.pop(self.name, None)
-        self._node.tell("unregisterPublisher", self.name, self._node.uri)
+        self._node.call_master("unregisterPublisher", self.name, self._node.uri)
 
     def register(self) -> tuple[Any, ...]:
         """Return the call to the master that registers the publisher."""
@@ -173,7 +173,7 @@ class _Service:
     def close(self) -> None:
         """Close the service and unregister it."""
         self._node.services.pop(self.name, None)
-        self._node.tell("unregisterService", self.name, self._node.service_uri)
+        self._node.call_master("unregisterService", self.name, self._node.service_uri)
 
     def register(self) -> tuple[Any, ...]:
         """Return the call to the master that registers the service."""
@@ -209,9 +209,9 @@ class Node:
         await self._rpc.start()
         await self._server.start()
 
-    def tell(self, method: str, *args: Any) -> None:
+    def call_master(self, method: str, *args: Any) -> None:
         """Queue a call to the master in this node's name."""
-        self._ros.tell(self, method, args)
+        self._ros.call_master(self, method, args)
 
     @property
     def entries(self) -> list[_Publication | _Service | Subscriber]:
@@ -519,7 +519,7 @@ class Ros1:
             )
             await self._begin()
 
-    def tell(self, node: Node, method: str, args: tuple[Any, ...]) -> None:
+    def call_master(self, node: Node, method: str, args: tuple[Any, ...]) -> None:
         """Queue a call to the master.
 
         Without a master the call is dropped, because the next master gets all
@@ -596,7 +596,7 @@ class Ros1:
         made = owner.topics[topic.name] = _Publication(
             owner, topic, self.types, fresh, changed
         )
-        owner.tell(*made.register())
+        owner.call_master(*made.register())
         return made
 
     def listen(self, node: str, entry: Input) -> Subscriber:
@@ -605,14 +605,14 @@ class Ros1:
         made = owner.inputs[entry.name] = Subscriber(
             owner, entry, self.types, self._ears
         )
-        owner.tell(*made.register())
+        owner.call_master(*made.register())
         return made
 
     def serve(self, node: str, service: Service) -> _Service:
         """Offer a service."""
         owner = self._node(node)
         made = owner.services[service.name] = _Service(owner, service, self.types)
-        owner.tell(*made.register())
+        owner.call_master(*made.register())
         return made
 
 

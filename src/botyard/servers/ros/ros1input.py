@@ -59,7 +59,7 @@ class Listener(Protocol):
     inputs: dict[str, Subscriber]
     """All subscribers of the node, by topic."""
 
-    def tell(self, method: str, *args: Any) -> None:
+    def call_master(self, method: str, *args: Any) -> None:
         """Call the master in this node's name."""
         ...
 
@@ -107,7 +107,7 @@ class Subscriber:
         self._ears = ears
         self.name, self.type_name = entry.name, entry.type_name
         self.definition, self.md5 = types.definition(entry.type_name)
-        self._fence = ErrorBarrier(log, f"taking a message of {entry.name}")
+        self._barrier = ErrorBarrier(log, f"taking a message of {entry.name}")
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._waiting: deque[str] = deque()
         self._heard: dict[str, float] = {}
@@ -251,7 +251,7 @@ class Subscriber:
         turns.spend(turns.clock() - cost)
 
     def _take(self, body: bytes, caller: str) -> None:
-        self._fence.run(self._decode, body, caller)
+        self._barrier.run(self._decode, body, caller)
 
     def _decode(self, body: bytes, caller: str) -> None:
         try:
@@ -271,7 +271,7 @@ class Subscriber:
         if self._sweep is not None:
             self._sweep.cancel()
         self._node.inputs.pop(self.name, None)
-        self._node.tell("unregisterSubscriber", self.name, self._node.uri)
+        self._node.call_master("unregisterSubscriber", self.name, self._node.uri)
 
     def register(self) -> tuple[Any, ...]:
         """Return the call to the master that registers the subscriber."""

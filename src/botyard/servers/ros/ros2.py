@@ -81,7 +81,7 @@ class _Listening(CdrInput):
         ros.know(node, reader=self._reader.guid)
 
     def _take(self, sample: Sample) -> None:
-        self._fence.run(self._decode, sample.payload)
+        self._barrier.run(self._decode, sample.payload)
 
     def close(self) -> None:
         """Close the subscription."""
@@ -117,7 +117,7 @@ class _Serving(CdrService):
         ros.know(node, reader=self._server.reader.guid, writer=self._server.writer.guid)
 
     def _take(self, call: Call) -> None:
-        self._fence.run(self._serve, call, call.body)
+        self._barrier.run(self._serve, call, call.body)
 
     def _answer(self, call: Call, response: Any) -> None:
         pipe = self._ros.pipe

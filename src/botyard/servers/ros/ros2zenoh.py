@@ -169,7 +169,7 @@ class _Inbox(Generic[T]):
         Maximum length of the queue.
     work : callable
         Processes one item, in the event loop.
-    fence : ErrorBarrier
+    barrier : ErrorBarrier
         Error barrier around `work`.
     """
 
@@ -179,11 +179,11 @@ class _Inbox(Generic[T]):
         source: str,
         most: int,
         work: Callable[[T], None],
-        fence: ErrorBarrier,
+        barrier: ErrorBarrier,
     ) -> None:
         self._ros = ros
         self.source = source
-        self.fence = fence
+        self.barrier = barrier
         self.own_time = None
         self._waiting: deque[T] = deque(maxlen=most)
         self._work = work
@@ -220,7 +220,7 @@ class _Listening(_End, CdrInput):
         CdrInput.__init__(self, ros, entry)
         super().__init__(ros, node, "MS", entry.name, full(entry.type_name))
         self._inbox: _Inbox[bytes] = _Inbox(
-            ros, self.key, MAX_WAITING, self._decode, self._fence
+            ros, self.key, MAX_WAITING, self._decode, self._barrier
         )
         self._declared.append(ros.session.declare_subscriber(self.key, self._come))
 
@@ -242,7 +242,7 @@ class _Serving(_End, CdrService):
         CdrService.__init__(self, ros, service)
         super().__init__(ros, node, "SS", service.name, service_name(service.type_name))
         self._inbox: _Inbox[Any] = _Inbox(
-            ros, self.key, MAX_REQUESTS, self._take, self._fence
+            ros, self.key, MAX_REQUESTS, self._take, self._barrier
         )
         self._declared.append(
             ros.session.declare_queryable(self.key, self._come, complete=True)

@@ -114,7 +114,7 @@ class RtpsNode:
 
     def __init__(self, environment: Environment, hosts: Sequence[str] = ()) -> None:
         self._loop = asyncio.get_running_loop()
-        self._fence = ErrorBarrier(log, "receiving")
+        self._barrier = ErrorBarrier(log, "receiving")
         self._throttled_log = ThrottledLog(log)
         self._time = TokenBucket(SHARE, BURST_S, self._loop.time())
         self._sockets: list[socket.socket] = []
@@ -271,7 +271,7 @@ class RtpsNode:
             if self._only and source[0] not in self._only:
                 continue
             # A malformed packet must not end the participant.
-            self._fence.run(feed, packet, source, now)
+            self._barrier.run(feed, packet, source, now)
             if worked() - start > ITERATION_BUDGET_S:
                 break
 
@@ -321,7 +321,7 @@ class RtpsNode:
         now = self._loop.time()
         # Message timestamps are wall time, which may be adjusted during the run.
         self.participant.epoch = time.time() - now
-        later = self._fence.call(self.participant.due, now, otherwise=now)
+        later = self._barrier.call(self.participant.due, now, otherwise=now)
         self._send()
         if self._timer is not None:
             self._timer.cancel()

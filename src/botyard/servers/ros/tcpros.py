@@ -108,11 +108,11 @@ class Connection(HoldingPeer):
     def opened(self) -> None:
         """Register a new connection."""
         self.give(HEADER_TIME)
-        self._server.comes(self)
+        self._server.add_connection(self)
 
     def closed(self) -> None:
         """Remove the connection."""
-        self._server.goes(self)
+        self._server.remove_connection(self)
         self.hold(0)
         self._messages.clear()
         self._owe(0)
@@ -275,7 +275,7 @@ class Connection(HoldingPeer):
 
         def be_done(done: Future[bytes]) -> None:
             self._answers(False)
-            self.fence.run(say_later, done)
+            self.barrier.run(say_later, done)
 
         def say_later(done: Future[bytes]) -> None:
             if not done.cancelled() and self._is_open():
@@ -381,7 +381,7 @@ class TcprosServer(PeerServer[Connection]):
 
     # -- connections
 
-    def comes(self, one: Connection) -> None:
+    def add_connection(self, one: Connection) -> None:
         """Add a connection; it may displace another one."""
         gone = self._strangers.add(one)
         if gone is not None:
@@ -427,7 +427,7 @@ class TcprosServer(PeerServer[Connection]):
                 del self._for_room[waits]
                 self.turns.wants(waits)
 
-    def goes(self, one: Connection) -> None:
+    def remove_connection(self, one: Connection) -> None:
         """Remove a connection."""
         self._for_room.pop(one, None)
         if not self._strangers.remove(one):

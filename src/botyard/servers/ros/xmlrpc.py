@@ -86,11 +86,11 @@ class _Rpc(HoldingPeer):
     def opened(self) -> None:
         """Register a new connection."""
         self.give(CALL_TIME)
-        self._server.comes(self)
+        self._server.add_connection(self)
 
     def closed(self) -> None:
         """Remove the connection."""
-        self._server.goes(self)
+        self._server.remove_connection(self)
         self._let_go_of_call()
 
     def data_received(self, data: bytes) -> None:
@@ -264,7 +264,7 @@ class RpcServer(PeerServer[_Rpc]):
 
     # -- connections
 
-    def comes(self, one: _Rpc) -> None:
+    def add_connection(self, one: _Rpc) -> None:
         """Add a connection."""
         gone = self._connections.add(one)
         if gone is not None:
@@ -275,7 +275,7 @@ class RpcServer(PeerServer[_Rpc]):
             )
             gone.drop()
 
-    def goes(self, one: _Rpc) -> None:
+    def remove_connection(self, one: _Rpc) -> None:
         """Remove a connection."""
         self._connections.remove(one)
         with contextlib.suppress(ValueError):

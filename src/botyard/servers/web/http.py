@@ -190,7 +190,7 @@ class _Http(_ChunkedReader, H11Protocol):
         address = str(peer[0]) if isinstance(peer, tuple) else ""
         sock = transport.get_extra_info("socket")
         now = asyncio.get_running_loop().time()
-        self.caller = self._gate.comes(
+        self.caller = self._gate.add_connection(
             address, transport.abort, now, partial(has_unread, sock)
         )
         self.app_state = {**self.app_state, "caller": self.caller}
@@ -204,7 +204,7 @@ class _Http(_ChunkedReader, H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the peer."""
         self._end()
-        self._gate.goes(self.caller)
+        self._gate.remove_connection(self.caller)
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
@@ -269,7 +269,7 @@ class WebSocketConnection(_ChunkedReader, WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the peer."""
         self._end()
-        self._gate.goes(self.caller)
+        self._gate.remove_connection(self.caller)
         super().connection_lost(exc)
         if self.changed is not None:
             self.changed()

@@ -246,7 +246,7 @@ class _Socket(WebSocketPeer):
 
     def _admitted(self, steers: bool) -> Budget:
         self.caller.shows(steers, self.loop.time())
-        self.caller.stays()
+        self.caller.keep_connected()
         return self.caller.budget
 
     @property
@@ -451,7 +451,7 @@ class PageServer:
         now = asyncio.get_running_loop().time()
         self._desk_fence.run(self.desk.tick, now)
         for one in tuple(self._sockets):
-            one.fence.run(one.tick, now)
+            one.barrier.run(one.tick, now)
         self._tick_later()
 
     # -- what is served
@@ -597,7 +597,7 @@ class PageServer:
 
         caller: Caller = request.state.caller
         caller.shows(True, loop.time())
-        caller.stays()
+        caller.keep_connected()
         size = os.fstat(file.fileno()).st_size
         headers = {
             "content-length": str(size),

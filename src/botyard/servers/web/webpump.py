@@ -89,7 +89,7 @@ class HttpPump(_WebPump):
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
         self._requests: Requests = self.answerer("HTTP")
-        self._fence = self.fence("a request")
+        self._barrier = self.barrier("a request")
         route = Route(
             "/{path:path}", self._request, methods=["GET", "POST", "PUT", "DELETE"]
         )
@@ -109,7 +109,7 @@ class HttpPump(_WebPump):
         asked = Request(
             request.method, request.url.path, dict(request.query_params), body
         )
-        found = self._fence.call(self._answer, asked, otherwise=None)
+        found = self._barrier.call(self._answer, asked, otherwise=None)
         return found or PlainTextResponse("internal error", 500)
 
     def _answer(self, asked: Request) -> WebResponse:
@@ -201,13 +201,13 @@ class _Socket(WebSocketPeer):
     """
 
     def __init__(self, pump: WebSocketPump, socket: WebSocket, source: str) -> None:
-        super().__init__(socket, pump.fence("a client", self.drop))
+        super().__init__(socket, pump.barrier("a client", self.drop))
         self._pump = pump
         self.source = source
         self.caller.shows(True, self.loop.time())
-        self.caller.stays()
+        self.caller.keep_connected()
         self._is_idle = False
-        self._session: Session | None = self.fence.call(
+        self._session: Session | None = self.barrier.call(
             pump.made, source, self, self.wake, otherwise=None
         )
 

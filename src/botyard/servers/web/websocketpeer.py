@@ -25,14 +25,14 @@ class WebSocketPeer(ABC):
     ----------
     socket : WebSocket
         Accepted WebSocket.
-    fence : ErrorBarrier
+    barrier : ErrorBarrier
         Error barrier for the code of the client.
     """
 
-    def __init__(self, socket: WebSocket, fence: ErrorBarrier) -> None:
+    def __init__(self, socket: WebSocket, barrier: ErrorBarrier) -> None:
         self.caller: Caller = socket.state.caller
         self.connection: WebSocketConnection = socket.state.connection
-        self.fence = fence
+        self.barrier = barrier
         self.loop = asyncio.get_running_loop()
         self.has_received = False
         """Whether a message waits for its turn."""
@@ -88,7 +88,7 @@ class WebSocketPeer(ABC):
                 self.has_received = False
                 if not self.connection.is_over:
                     data = message.get("bytes") or b"" if text is None else text
-                    self.fence.run(self.on_message, data)
+                    self.barrier.run(self.on_message, data)
         finally:
             self.connection.changed = None
             for handle in (self._woken, self._alarm):
@@ -107,7 +107,7 @@ class WebSocketPeer(ABC):
     def charged(self, act: object, *args: object) -> bool:
         """Call code of the client through its error barrier, and charge the time."""
         started = time.thread_time()
-        result: object = self.fence.call(act, *args, otherwise=False)  # type: ignore[arg-type]
+        result: object = self.barrier.call(act, *args, otherwise=False)  # type: ignore[arg-type]
         self.budget.spend(self.loop.time(), time.thread_time() - started)
         return bool(result)
 

@@ -24,7 +24,7 @@ MAX_PER_PLACE: Final = 4
 """Highest number of bodies on one place."""
 
 
-class Crowd:
+class OverlapLimit:
     """Positions of all bodies after the placements that wait for the next step.
 
     Parameters
@@ -127,4 +127,4 @@ def _cell(x: float, y: float) -> tuple[int, int]:
     return math.floor(x / PLACE_RADIUS), math.floor(y / PLACE_RADIUS)
 
 
-__all__ = ["MAX_PER_PLACE", "PLACE_RADIUS", "Crowd"]
+__all__ = ["MAX_PER_PLACE", "PLACE_RADIUS", "OverlapLimit"]
