@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.controllers.assignment import employ
-from botyard.devices.gripper import Grippers
+from botyard.devices.grippertable import Grippers
 from botyard.engine import commands as cmd
 from botyard.engine.commands import SetVelocity
 from botyard.errors import CommandError, StateError, WorldError

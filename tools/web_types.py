@@ -16,7 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from botyard.formats.registry import BUNDLE, FORMATS
-from botyard.protocols.webgui import frames, messages
+from botyard.protocols.webgui import frames, messages, pushes
 from botyard.recording.samples import USUAL
 from botyard.servers.web.page import MAX_UPLOAD
 
@@ -75,7 +75,7 @@ def everything() -> str:
     """The whole file."""
     structs = [
         s
-        for s in vars(messages).values()
+        for s in (vars(messages) | vars(pushes)).values()
         if isinstance(s, type) and issubclass(s, msgspec.Struct)
     ]
     structs = [s for s in structs if s not in (msgspec.Struct, messages.Request)]
@@ -87,7 +87,7 @@ def everything() -> str:
     requests = [s.__name__ for s in get_args(messages.AnyRequest)]
     parts.append(f"export type AnyRequest = {' | '.join(requests)};")
     parts.append(
-        f"export type Push = {' | '.join(s.__name__ for s in get_args(messages.Push))};"
+        f"export type Push = {' | '.join(s.__name__ for s in get_args(pushes.Push))};"
     )
     constants = {
         "VERSION": messages.VERSION,

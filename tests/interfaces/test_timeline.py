@@ -19,6 +19,7 @@ from botyard.interfaces.page.requests import PageRequests
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.model.scene import Scene
 from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui import pushes
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.sim.simulation import Simulation
 
@@ -154,7 +155,7 @@ def test_it_goes_on_from_what_was_shown_or_not_at_all() -> None:
         steps(parts, 20)
         for page, time in ((one, 1.0), (two, 3.0), (three, 0.4)):
             page.ask(msg.Look(time=time))
-        assert one.ask(msg.Look(by=1)) == msg.Looked(
+        assert one.ask(msg.Look(by=1)) == pushes.Looked(
             tick=12,
             time=pytest.approx(1.2),
             missing=["new"],

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from botyard.geometry import Pose
 from botyard.model.scene import Area, Place, Scene
 from botyard.protocols.tokenbucket import Budget, TokenBucket
-from botyard.protocols.webgui import frames, messages
+from botyard.protocols.webgui import frames, messages, pushes
 from botyard.protocols.webgui.frames import Block, Header
-from botyard.protocols.webgui.messages import AnyRequest, LogEntry
+from botyard.protocols.webgui.messages import AnyRequest
+from botyard.protocols.webgui.pushes import LogEntry
 from botyard.protocols.webgui.session import (
     FRAME_RATES,
     MAX_LOG,
@@ -43,8 +44,8 @@ class RequestHandler:
     def no_room(self, read_only: bool) -> str:
         return self.full
 
-    def welcome(self, viewer: Viewer) -> messages.Welcome:
-        return messages.Welcome(
+    def welcome(self, viewer: Viewer) -> pushes.Welcome:
+        return pushes.Welcome(
             version=messages.VERSION, program="test", read_only=viewer.read_only
         )
 

@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from botyard.protocols.webgui.messages import LogEntry
+from botyard.protocols.webgui.pushes import LogEntry
 from botyard.servers.handover import Handover
 from botyard.servers.web.pagelog import PageLog
 from tests.waiting import PATIENCE

@@ -26,7 +26,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from botyard.interfaces import http_admission
 from botyard.interfaces.page import inspector, requests
-from botyard.protocols.webgui import frames, messages
+from botyard.protocols.webgui import frames, messages, pushes
 from botyard.protocols.webgui.frames import Bit, Block
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.web import http, page
@@ -992,12 +992,12 @@ def test_an_onlooker_cannot_buy_more_work_than_its_share(
     monkeypatch.setitem(http_admission.WORK, False, ((0.1, 0.05), (0.1, 0.05)))
     began: list[float] = []
 
-    def works(*_: Any) -> messages.DebugResult:
+    def works(*_: Any) -> pushes.DebugResult:
         began.append(time.perf_counter())
         until = time.thread_time() + 0.02
         while time.thread_time() < until:
             pass
-        return messages.DebugResult()
+        return pushes.DebugResult()
 
     monkeypatch.setattr(inspector.Inspector, "answer", works)
     with Client(run, AUDIENCE) as client:

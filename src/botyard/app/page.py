@@ -15,6 +15,7 @@ from botyard.interfaces.page.requests import PageRequests, Question
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui import pushes
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.web.page import PageServer, new_token
 from botyard.version import __version__
@@ -82,7 +83,9 @@ class Page:
             f"{len(sim.robots)} robots, seed {sim.seed}"
         )
         self.desk.add_log(
-            msg.LogEntry(time=time.time(), level="info", source="botyard", text=about)
+            pushes.LogEntry(
+                time=time.time(), level="info", source="botyard", text=about
+            )
         )
 
     @property

@@ -18,6 +18,7 @@ from botyard.control import USER
 from botyard.errors import WorldError
 from botyard.interfaces.page.requests import PageRequests
 from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui import pushes
 from botyard.servers.hub import Hub
 from botyard.servers.pioneer.robot_servers import RobotServers
 from botyard.ui import window
@@ -52,7 +53,7 @@ def greet(
     """
     if asks:
         desk, models = page.desk, [c.model for c in o.robots] or ["p3dx"]
-        desk.start = msg.StartOffer(
+        desk.start = pushes.StartOffer(
             models=models,
             port=o.port,
             verbose=o.verbose,

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from botyard.devices.devicereader import DeviceReader, memory_key
 from botyard.devices.ranging import RangeDevices
-from botyard.devices.view import DeviceReader, View, measured_by, memory_key
+from botyard.devices.view import View, measured_by
 from botyard.engine.layout import F8, OdometryErrorMode
 from botyard.engine.simulation import Engine
 from botyard.engine.tables import Row, Table

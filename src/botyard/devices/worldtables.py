@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from botyard.devices.battery import Batteries
+from botyard.devices.devicereader import memory_key
 from botyard.devices.devicetable import DeviceTable
 from botyard.devices.electrics import Boards
-from botyard.devices.gripper import Grippers
+from botyard.devices.grippertable import Grippers
 from botyard.devices.joints import Joints
-from botyard.devices.view import memory_key
 from botyard.model.devices import find_device, names_of
 from botyard.model.objects import Described
 from botyard.model.robot import RobotSpec

@@ -264,7 +264,7 @@ class Gripper(Protocol):
 
 
 class DeviceReader(Protocol):
-    """Further sensor of a robot; see `botyard.devices.view.DeviceReader`."""
+    """Further sensor of a robot; see `botyard.devices.devicereader.DeviceReader`."""
 
     @property
     def spec(self) -> DeviceSpec:

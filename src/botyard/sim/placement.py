@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from botyard.devices.gripper import open_paddles
+from botyard.devices.grippertable import open_paddles
 from botyard.engine.build import BodySpec, robot_body
 from botyard.engine.simulation import Engine
 from botyard.geometry import Outline, Pose, distance

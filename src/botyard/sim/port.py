@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from botyard.devices.view import DeviceReader
+from botyard.devices.devicereader import DeviceReader
 from botyard.engine import commands as cmd
 from botyard.geometry import Pose
 from botyard.model.devices import DeviceSpec, PioneerFields

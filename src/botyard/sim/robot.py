@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from botyard.api.revisions import Subject
 from botyard.devices.battery import Batteries
+from botyard.devices.devicereader import DeviceReader, has_columns
 from botyard.devices.electrics import Boards, Electrics
 from botyard.devices.errormodels import attach_errors
 from botyard.devices.gripper import Gripper
-from botyard.devices.view import DeviceReader, View, has_columns
+from botyard.devices.view import View
 from botyard.engine import commands as cmd
 from botyard.engine.tables import NOBODY, Row
 from botyard.errors import WorldError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from botyard.codec.messages import DamagedMessage, NotDataError, decode, encode
-from botyard.devices.view import DeviceReader
+from botyard.devices.devicereader import DeviceReader
 from botyard.errors import BotyardError, WorldError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose

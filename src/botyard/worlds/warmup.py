@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from botyard.devices.devicereader import warm_up as warm_up_views
 from botyard.devices.ranging import warm_up as warm_up_ranging
-from botyard.devices.view import warm_up as warm_up_views
 from botyard.engine.build import build_grid
 from botyard.engine.kernels.masses import move_masses
 from botyard.geometry import Pose

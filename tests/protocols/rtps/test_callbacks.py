@@ -12,7 +12,7 @@ import pytest
 from botyard.protocols.rtps import wire
 from botyard.protocols.rtps.participant import Participant
 from botyard.protocols.rtps.reader import Reader, Sample
-from botyard.protocols.rtps.writer import TopicWriter
+from botyard.protocols.rtps.topicwriters import TopicWriter
 from tests.protocols.rtps.network import Network
 from tests.protocols.rtps.test_delivery import CDR, RELIABLE, Got, payload, wait
 from tests.protocols.rtps.test_hostile import SOURCE, Attacker, alone

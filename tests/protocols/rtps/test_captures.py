@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from botyard.protocols.rtps import guids, wire
+from botyard.protocols.rtps import guids, submessages, wire
 from botyard.protocols.rtps.events import EventKind
 from botyard.protocols.rtps.participant import Participant
 from tests.protocols.rtps import capture
@@ -96,9 +96,9 @@ def test_what_peers_sent_is_understood(vendor: str) -> None:
     answers = {
         (number, address[0])
         for packet, address in replay.out
-        for kind, _, at, end in wire.submessages(packet)
+        for kind, _, at, end in submessages.submessages(packet)
         if kind == wire.DATA
-        and (data := wire.read_data(packet, at, end, wire.OURS)).writer
+        and (data := submessages.read_data(packet, at, end, wire.OURS)).writer
         == scene.server.writer.entity
         and ANSWER[8:] in packet[at:end]
         for number in [data.number]

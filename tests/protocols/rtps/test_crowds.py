@@ -18,7 +18,7 @@ from botyard.protocols.rtps.discoverydata import EndpointData, encode_key
 from botyard.protocols.rtps.guids import Address
 from botyard.protocols.rtps.participant import Participant
 from botyard.protocols.rtps.qos import Qos
-from botyard.protocols.rtps.writer import TopicWriter
+from botyard.protocols.rtps.topicwriters import TopicWriter
 from tests.protocols.rtps.test_delivery import CDR, RELIABLE, Got
 from tests.protocols.rtps.test_hostile import alone, announcement
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botyard.protocols.rtps import guids, limits, parameters, wire
+from botyard.protocols.rtps import guids, limits, parameters, submessages, wire
 from botyard.protocols.rtps.discoverydata import (
     EndpointData,
     ParticipantData,
@@ -87,7 +87,7 @@ class Recorder:
         """The shortest packet with each kind of submessage."""
         best: dict[tuple[int, int], bytes] = {}
         for packet in self.packets:
-            for kind, flags, _, _ in wire.submessages(packet):
+            for kind, flags, _, _ in submessages.submessages(packet):
                 if len(packet) < len(best.get((kind, flags), bytes(2000))):
                     best[kind, flags] = packet
 
@@ -105,7 +105,7 @@ def swapped(packet: bytes) -> bytes:
     well formed.
     """
     parts = [packet[:20]]
-    for kind, flags, at, end in wire.submessages(packet):
+    for kind, flags, at, end in submessages.submessages(packet):
         parts.append(struct.pack(">BBH", kind, flags & ~1, end - at) + packet[at:end])
     return b"".join(parts)
 
@@ -115,7 +115,7 @@ def test_every_kind_was_recorded(recorder: Recorder) -> None:
     kinds = {
         kind
         for packet in recorder.packets
-        for kind, _, _, _ in wire.submessages(packet)
+        for kind, _, _, _ in submessages.submessages(packet)
     }
     assert {
         wire.ACKNACK,
@@ -153,7 +153,7 @@ def test_cut_and_flipped(recorder: Recorder) -> None:
 
 headers = st.sampled_from([b"", wire.header(wire.VENDOR + bytes(10))])
 kinds = st.sampled_from([1, 6, 7, 8, 9, 12, 14, 15, 18, 19, 21, 22, 48, 128])
-submessages = st.builds(
+random_submessages = st.builds(
     lambda kind, flags, body, lie: (
         struct.pack("<BB", kind, flags)
         + struct.pack("<H" if flags & 1 else ">H", (len(body) + lie) & 0xFFFF)
@@ -166,7 +166,7 @@ submessages = st.builds(
 )
 
 
-@given(headers, st.lists(submessages, max_size=5))
+@given(headers, st.lists(random_submessages, max_size=5))
 @settings(max_examples=300)
 def test_anything(recorder: Recorder, head: bytes, parts: list[bytes]) -> None:
     """Also as if a known participant had sent it."""
@@ -590,9 +590,9 @@ def heartbeats(packets: list[tuple[bytes, Any]], writer: bytes) -> int:
     """How many HEARTBEATs of a writer there are."""
     return sum(
         kind == wire.HEARTBEAT
-        and wire.read_heartbeat(packet, at, end, wire.OURS).writer == writer
+        and submessages.read_heartbeat(packet, at, end, wire.OURS).writer == writer
         for packet, _ in packets
-        for kind, _, at, end in wire.submessages(packet)
+        for kind, _, at, end in submessages.submessages(packet)
     )
 
 
@@ -634,9 +634,9 @@ def test_latched_fragments_are_for_those_who_want_them(with_volatile: bool) -> N
     attacker.send(wire.acknack(latched[12:], writer.entity, 1, [1], 1))
     attacker.run(0.1)
     readers = {
-        wire.read_data_frag(packet, at, end, wire.OURS).reader
+        submessages.read_data_frag(packet, at, end, wire.OURS).reader
         for packet, _ in attacker.got
-        for kind, _, at, end in wire.submessages(packet)
+        for kind, _, at, end in submessages.submessages(packet)
         if kind == wire.DATA_FRAG
     }
     assert readers == {latched[12:] if with_volatile else wire.ANY}
@@ -673,10 +673,12 @@ def test_datagrams_leave_at_a_pace_that_a_socket_buffer_takes() -> None:
             <= limits.PACE_BURST_BYTES + limits.MAX_DATAGRAM_BYTES + 1000
         )
         for packet, _ in packets:
-            for kind, _, at, end in wire.submessages(packet):
+            for kind, _, at, end in submessages.submessages(packet):
                 if (
                     kind == wire.DATA
-                    and (data := wire.read_data(packet, at, end, wire.OURS)).writer
+                    and (
+                        data := submessages.read_data(packet, at, end, wire.OURS)
+                    ).writer
                     == writer.entity
                 ):
                     numbers.append(data.number)

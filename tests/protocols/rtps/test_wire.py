@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botyard.protocols.rtps import guids, parameters, wire
+from botyard.protocols.rtps import guids, parameters, submessages, wire
 from botyard.protocols.rtps.discoverydata import (
     EndpointData,
     ParticipantData,
@@ -69,7 +69,7 @@ PREEMPTIVE = bytes.fromhex(
 def only(packet: bytes, wanted: int) -> tuple[int, int, int]:
     """Flags, begin and end of the submessage of that kind."""
     ((flags, at, end),) = [
-        (f, a, e) for kind, f, a, e in wire.submessages(packet) if kind == wanted
+        (f, a, e) for kind, f, a, e in submessages.submessages(packet) if kind == wanted
     ]
     return flags, at, end
 
@@ -80,7 +80,7 @@ def test_participant() -> None:
         PREFIX + guids.PARTICIPANT, (HERE,), (HERE,), 0x3F, 20.0, b"enclave=/;"
     )
     _, at, end = only(SPDP, wire.DATA)
-    head = wire.read_data(SPDP, at, end, OURS)
+    head = submessages.read_data(SPDP, at, end, OURS)
     assert (head.reader, head.writer, head.number) == (
         guids.SPDP_READER,
         guids.SPDP_WRITER,
@@ -106,7 +106,7 @@ def test_endpoint() -> None:
         (HERE,),
     )
     _, at, end = only(SEDP, wire.DATA)
-    head = wire.read_data(SEDP, at, end, OURS)
+    head = submessages.read_data(SEDP, at, end, OURS)
     assert EndpointData.read(SEDP[head.inline : end]) == about
     assert (
         wire.data(wire.ANY + guids.PUBLICATIONS_WRITER, 1, about.encode())
@@ -118,7 +118,7 @@ def test_endpoint() -> None:
 def test_request_and_reply() -> None:
     """Inline QoS of Fast DDS, and of ours that Fast DDS has taken."""
     _, at, end = only(REQUEST, wire.DATA)
-    head = wire.read_data(REQUEST, at, end, OURS)
+    head = submessages.read_data(REQUEST, at, end, OURS)
     inline, at = parameters.read_inline(REQUEST, head.inline, end, OURS)
     assert inline.related == Identity(FAST + b"\0\0\2\4", wire.UNKNOWN_NUMBER)
     assert REQUEST[at:end] == bytes.fromhex("00010000 00000000")
@@ -137,7 +137,7 @@ def test_acknack() -> None:
     """Of Fast DDS, asking for 52 samples; and its first one, from 0."""
     packet = wire.header(FAST) + ACKNACK
     _, at, end = only(packet, wire.ACKNACK)
-    said = wire.read_acknack(packet, at, end, OURS)
+    said = submessages.read_acknack(packet, at, end, OURS)
     assert said == (
         guids.PUBLICATIONS_READER,
         guids.PUBLICATIONS_WRITER,
@@ -147,7 +147,7 @@ def test_acknack() -> None:
     )
     assert wire.acknack(said.reader, said.writer, 1, said.missing, 1) == ACKNACK
     assert wire.acknack(b"\0\0\2\4", b"\0\0\x0c\3", 0, (), 1) == PREEMPTIVE
-    assert wire.read_acknack(PREEMPTIVE, 4, 28, OURS).base == 0
+    assert submessages.read_acknack(PREEMPTIVE, 4, 28, OURS).base == 0
 
 
 def test_disposals() -> None:
@@ -177,7 +177,7 @@ def test_sets(
     """ACKNACK, GAP and NACK_FRAG give back what was put in, the highest bit first."""
     wanted = sorted(base + k for k in bits)
     acknack = wire.acknack(reader, writer, base, wanted, count)
-    assert wire.read_acknack(acknack, *body(acknack), OURS) == (
+    assert submessages.read_acknack(acknack, *body(acknack), OURS) == (
         reader,
         writer,
         base,
@@ -185,7 +185,7 @@ def test_sets(
         count,
     )
     gap = wire.gap(reader, writer, base, base + 3, [n + 3 for n in wanted])
-    assert wire.read_gap(gap, *body(gap), OURS) == (
+    assert submessages.read_gap(gap, *body(gap), OURS) == (
         reader,
         writer,
         base,
@@ -195,7 +195,7 @@ def test_sets(
     if bits:
         fragments = [k + 1 for k in sorted(bits)]
         nack = wire.nack_frag(reader, writer, base, fragments, count)
-        assert wire.read_nack_frag(nack, *body(nack), OURS) == (
+        assert submessages.read_nack_frag(nack, *body(nack), OURS) == (
             reader,
             writer,
             base,
@@ -224,9 +224,9 @@ def test_heartbeats(
         )
         submessage = b"\x07\0\0\x1c" + swapped
 
-    ((kind, flags, at, end),) = wire.submessages(bytes(20) + submessage)
+    ((kind, flags, at, end),) = submessages.submessages(bytes(20) + submessage)
     assert (kind, flags & 1, end - at) == (wire.HEARTBEAT, not big, 28)
-    assert wire.read_heartbeat(submessage, 4, 32, LAYOUTS[flags & 1]) == (
+    assert submessages.read_heartbeat(submessage, 4, 32, LAYOUTS[flags & 1]) == (
         reader,
         writer,
         first,
@@ -246,7 +246,7 @@ def test_the_last_submessage_may_leave_its_length_out(
         + bytes((kind, 1, 0, 0))
         + (b"" if is_timestamp else payload)
     )
-    assert [(k, e - a) for k, _, a, e in wire.submessages(packet)] == [
+    assert [(k, e - a) for k, _, a, e in submessages.submessages(packet)] == [
         (kind, 0 if is_timestamp else len(payload))
     ]
 

@@ -11,11 +11,11 @@ import math
 from itertools import islice
 from typing import Any, Final
 
-from botyard.devices.view import DeviceReader
+from botyard.devices.devicereader import DeviceReader
 from botyard.model.devices import Command, Field
 from botyard.model.devicetables import MAX_DEVICES
 from botyard.names import shown
-from botyard.protocols.webgui.messages import DeviceCommand, DeviceReading
+from botyard.protocols.webgui.pushes import DeviceCommand, DeviceReading
 from botyard.sim.simulation import Robot
 
 MAX_ROWS: Final = 20

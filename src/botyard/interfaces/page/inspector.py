@@ -23,7 +23,8 @@ from botyard.engine.inspection import (
 from botyard.errors import WorldError
 from botyard.geometry import compose
 from botyard.interfaces.page.viewsource import drawn_devices
-from botyard.protocols.webgui.messages import Debug, DebugResult, encoder
+from botyard.protocols.webgui.messages import Debug
+from botyard.protocols.webgui.pushes import DebugResult, encoder
 from botyard.sim.simulation import Simulation
 
 SHOWN_RAYS = 9

@@ -18,6 +18,7 @@ from botyard.interfaces.page.viewsource import ViewSource
 from botyard.model.scene import Scene
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui import pushes
 from botyard.protocols.webgui.session import Viewer
 from botyard.recording.player import Player
 from botyard.sim.simulation import Simulation
@@ -56,15 +57,15 @@ class RecordingLine:
         self._name = shown(name, MAX_NAME)
         found = recorded_chart(player.track)
         self._chart = None if found is None else _encoded(found)
-        self.marks: Sequence[msg.Mark] = tuple(
-            msg.Mark(time=mark.time, kind=mark.kind, text=mark.text)
+        self.marks: Sequence[pushes.Mark] = tuple(
+            pushes.Mark(time=mark.time, kind=mark.kind, text=mark.text)
             for mark in player.track.marks
         )
 
-    def state(self) -> msg.TimeLine | None:
+    def state(self) -> pushes.TimeLine | None:
         """See `TimeLine.state`."""
         player = self._player
-        return msg.TimeLine(
+        return pushes.TimeLine(
             first=player.begin,
             last=player.end,
             replay=self._name,
@@ -95,7 +96,7 @@ class RecordingLine:
 
     def look(
         self, request: msg.Look, viewer: Viewer, caller: Caller
-    ) -> msg.Looked | None:
+    ) -> pushes.Looked | None:
         """Go to a moment, or some steps forward or back.
 
         A paused recording stays paused there.
@@ -156,7 +157,7 @@ def _encoded(found: RecordedChart) -> msgspec.Raw:
         (i, round(t, DIGITS), list(others)) for i, t, others in chart.holders[:MAX_BARS]
     ]
     left_out = len(lengths) - len(goes) - len(waits) - len(sectors) - len(grants)
-    result = msg.ChartResult(
+    result = pushes.ChartResult(
         title=chart.title,
         end=chart.end,
         robots=list(found.names),
@@ -168,7 +169,7 @@ def _encoded(found: RecordedChart) -> msgspec.Raw:
         holders=holders,
         left_out=left_out,
     )
-    return msgspec.Raw(msg.encoder.encode(result))
+    return msgspec.Raw(pushes.encoder.encode(result))
 
 
 __all__ = ["RecordingLine"]

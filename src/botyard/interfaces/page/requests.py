@@ -85,7 +85,9 @@ from botyard.interfaces.page.viewsource import (
 from botyard.model.scene import Scene
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
-from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
+from botyard.protocols.webgui import pushes
+from botyard.protocols.webgui.messages import AnyRequest, Graphics
+from botyard.protocols.webgui.pushes import LogEntry
 from botyard.protocols.webgui.session import Answer, Viewer
 from botyard.sim.simulation import Robot, Simulation
 from botyard.version import __version__
@@ -187,7 +189,7 @@ class PageRequests:
         self.maps = maps
         self.source = source
         self.viewers: list[Viewer] = []
-        self.start: msg.StartOffer | None = None
+        self.start: pushes.StartOffer | None = None
         self.starter: Starter | None = None
         self.question: Question | None = None
         self._audience = audience
@@ -196,7 +198,7 @@ class PageRequests:
             hub, robot_servers.control, robot_servers.port_of, source, SOURCE
         )
         """Timeline that the pages show."""
-        self._marks: Sequence[msg.Mark] = ()
+        self._marks: Sequence[pushes.Mark] = ()
         self._files: Sequence[Path] = ()
         self._offers: dict[str, tuple[Path, float]] = {}
         self._last_page = 0
@@ -220,11 +222,11 @@ class PageRequests:
             return ""
         return f"the limit of {MAX_VIEWERS} {'read-only pages' if read_only else 'pages'} is reached"
 
-    def welcome(self, viewer: Viewer) -> msg.Welcome:
+    def welcome(self, viewer: Viewer) -> pushes.Welcome:
         """Return the first message to a new viewer."""
         self._last_page += 1
         viewer.number, read_only = self._last_page, viewer.read_only
-        return msg.Welcome(
+        return pushes.Welcome(
             version=msg.VERSION,
             program=f"botyard {__version__}",
             read_only=read_only,
@@ -244,8 +246,12 @@ class PageRequests:
         for entry in self._log:
             viewer.add_log(entry)
         _, schema = self.source.schema()
-        marks = msg.Marks(marks=list(self.timeline.marks))
-        first = [schema, msg.encoder.encode(self._status()), msg.encoder.encode(marks)]
+        marks = pushes.Marks(marks=list(self.timeline.marks))
+        first = [
+            schema,
+            pushes.encoder.encode(self._status()),
+            pushes.encoder.encode(marks),
+        ]
         if self.control.files and self.control.allows(self.caller(viewer), ReadFile):
             first.append(_files(self.control.files))
         return first
@@ -321,12 +327,14 @@ class PageRequests:
         if now >= self._next_status:
             self._next_status = now + STATUS_PERIOD
             self.timeline.noticed()
-            self._tell_all(msg.encoder.encode(self._status()), again_soon=True)
+            self._tell_all(pushes.encoder.encode(self._status()), again_soon=True)
             # The timeline makes a new sequence for each change, so identity is enough
             # to see one.
             if self.timeline.marks is not self._marks:
                 self._marks = self.timeline.marks
-                self._tell_all(msg.encoder.encode(msg.Marks(marks=list(self._marks))))
+                self._tell_all(
+                    pushes.encoder.encode(pushes.Marks(marks=list(self._marks)))
+                )
 
         if self.control.files is not self._files:
             self._files = self.control.files
@@ -347,10 +355,10 @@ class PageRequests:
                     with viewer.work(now):
                         viewer.send(self._details(viewer))
 
-    def _status(self) -> msg.Status:
+    def _status(self) -> pushes.Status:
         sim = self.hub.sim
         driven = [
-            msg.Client(robot=r.name, sources=list(r.clients))
+            pushes.Client(robot=r.name, sources=list(r.clients))
             for r in sim.robots.values()
             if r.clients
         ]
@@ -360,7 +368,7 @@ class PageRequests:
         recorded = (
             None if self.control.recordings is None else self.control.recordings.present
         )
-        return msg.Status(
+        return pushes.Status(
             # The status bar of the original program counts like this: one for each
             # driven robot, and one for each device that is read.
             clients=clients,
@@ -369,7 +377,7 @@ class PageRequests:
             overruns=self.hub.overruns,
             driven=driven,
             interfaces=[
-                msg.InterfaceState(
+                pushes.InterfaceState(
                     name=n, on=i.on, about=i.about, problem=i.problem() if i.on else ""
                 )
                 for n, i in self.robot_servers.interfaces.items()
@@ -382,15 +390,17 @@ class PageRequests:
             drawn=0.0 if filmed is None else filmed.part,
         )
 
-    def _details(self, viewer: Viewer) -> msg.Details:
+    def _details(self, viewer: Viewer) -> pushes.Details:
         past = self.timeline.sim_of(viewer)
         sim = self.hub.sim if past is None else past
         robots = [
             sim.robots[n] for n in viewer.view.selected[:MAX_DETAILS] if n in sim.robots
         ]
-        return msg.Details(time=sim.time, robots=[self._detail(r, sim) for r in robots])
+        return pushes.Details(
+            time=sim.time, robots=[self._detail(r, sim) for r in robots]
+        )
 
-    def _detail(self, robot: Robot, sim: Simulation) -> msg.Detail:
+    def _detail(self, robot: Robot, sim: Simulation) -> pushes.Detail:
         state = robot.state
         target = sim.snapshot.state.target[sim.snapshot.rows[robot.name]].tolist()
         sensors = [reader.name for reader in drawn_devices(robot) if reader.is_read]
@@ -398,7 +408,7 @@ class PageRequests:
         # The remainder keeps the angle between −π and π.
         turned = math.remainder(believed.th - true.th, 2 * math.pi)
         gripper = robot.gripper
-        return msg.Detail(
+        return pushes.Detail(
             name=robot.name,
             model=robot.spec.name,
             clients=list(robot.clients),
@@ -601,7 +611,7 @@ class PageRequests:
             )
 
     @_do.register
-    def _(self, request: msg.Look, viewer: Viewer) -> msg.Looked | None:
+    def _(self, request: msg.Look, viewer: Viewer) -> pushes.Looked | None:
         return self.timeline.look(request, viewer, self.caller(viewer))
 
     @_do.register
@@ -681,7 +691,7 @@ class PageRequests:
             self.start = offer
             raise
 
-        self._tell_all(msg.encoder.encode(msg.Started()))
+        self._tell_all(pushes.encoder.encode(pushes.Started()))
 
     @_do.register
     def _(self, request: msg.Reply, viewer: Viewer) -> None:
@@ -736,19 +746,20 @@ class PageRequests:
             try:
                 models.append(model_shape(find_robot(name), name))
             except BotyardError as error:
-                models.append(msg.broken_model(name, shown(error, MAX_PROBLEM)))
+                models.append(pushes.broken_model(name, shown(error, MAX_PROBLEM)))
 
         found = self.maps.beside(self.maps.names)
         yield found
         maps = [
-            msg.MapFile(name=name, shipped=shipped) for name, shipped in found.result()
+            pushes.MapFile(name=name, shipped=shipped)
+            for name, shipped in found.result()
         ]
         return msgspec.Raw(
-            msg.encoder.encode(msg.CatalogResult(models=models, maps=maps))
+            pushes.encoder.encode(pushes.CatalogResult(models=models, maps=maps))
         )
 
     @_do.register
-    def _(self, request: msg.Debug, viewer: Viewer) -> msg.DebugResult | msgspec.Raw:
+    def _(self, request: msg.Debug, viewer: Viewer) -> pushes.DebugResult | msgspec.Raw:
         return self._inspector.answer(request)
 
 
@@ -784,7 +795,7 @@ def _charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
 
 
 def _files(paths: Iterable[Path]) -> bytes:
-    return msg.encoder.encode(msg.Files(paths=[str(path) for path in paths]))
+    return pushes.encoder.encode(pushes.Files(paths=[str(path) for path in paths]))
 
 
 def _three(values: Iterable[float]) -> tuple[float, float, float]:

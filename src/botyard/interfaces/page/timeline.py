@@ -21,6 +21,7 @@ from botyard.interfaces.page.viewsource import ViewSource
 from botyard.model.scene import Scene
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui import pushes
 from botyard.protocols.webgui.session import Viewer
 from botyard.sim.simulation import Simulation
 
@@ -37,11 +38,11 @@ class TimeLine(Protocol):
     """Timeline of a page: the last minutes of a running simulation, or a recording."""
 
     @property
-    def marks(self) -> Sequence[msg.Mark]:
+    def marks(self) -> Sequence[pushes.Mark]:
         """Events, oldest first; a new sequence object after each change."""
         ...
 
-    def state(self) -> msg.TimeLine | None:
+    def state(self) -> pushes.TimeLine | None:
         """Return the timeline's part of the status; None without a timeline."""
         ...
 
@@ -71,7 +72,7 @@ class TimeLine(Protocol):
 
     def look(
         self, request: msg.Look, viewer: Viewer, caller: Caller
-    ) -> msg.Looked | None:
+    ) -> pushes.Looked | None:
         """Show another moment; return None if it is the present.
 
         Raises
@@ -104,7 +105,7 @@ class TimeLine(Protocol):
     def chart(self) -> msgspec.Raw | None:
         """Return what robots did over time; None without a chart.
 
-        The form is `botyard.protocols.webgui.messages.ChartResult`.
+        The form is `botyard.protocols.webgui.pushes.ChartResult`.
         """
         ...
 
@@ -147,18 +148,18 @@ class LookBack:
         self._marks = Marks(hub, own)
 
     @property
-    def marks(self) -> Sequence[msg.Mark]:
+    def marks(self) -> Sequence[pushes.Mark]:
         """Events, oldest first; a new sequence object after each change."""
         return self._marks.all
 
-    def state(self) -> msg.TimeLine | None:
+    def state(self) -> pushes.TimeLine | None:
         """Return the timeline's part of the status; None if no moments are kept."""
         history = self._hub.sim.history
         if not history.is_on or history.span is None:
             return None
         first, last = history.span
         problem = shown(history.problem, MAX_PROBLEM)
-        return msg.TimeLine(
+        return pushes.TimeLine(
             first=first.time, last=last.time, size=history.size, problem=problem
         )
 
@@ -193,7 +194,7 @@ class LookBack:
 
     def look(
         self, request: msg.Look, viewer: Viewer, caller: Caller
-    ) -> msg.Looked | None:
+    ) -> pushes.Looked | None:
         """Show one viewer another moment."""
         history, past = self._hub.sim.history, self._pasts.get(viewer)
         if request.time is None and not request.by:
@@ -238,7 +239,7 @@ class LookBack:
             any(source != self._own for source in robots[name].clients)
             for name in missing
         )
-        return msg.Looked(
+        return pushes.Looked(
             tick=past.moment.tick,
             time=past.moment.time,
             missing=list(missing),

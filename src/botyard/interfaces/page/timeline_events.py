@@ -9,7 +9,7 @@ from typing import Final
 from botyard.api.revisions import Subject
 from botyard.control.parts import RunLoop
 from botyard.names import shown
-from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui import pushes
 
 MAX_MARKS: Final = 500
 """Limit of the events on a timeline; the latest are kept."""
@@ -36,9 +36,9 @@ class Marks:
     """
 
     def __init__(self, hub: RunLoop, own: str) -> None:
-        self.all: Sequence[msg.Mark] = ()
+        self.all: Sequence[pushes.Mark] = ()
         self._sim, self._own = hub.sim, own
-        self._kept: deque[msg.Mark] = deque(maxlen=MAX_MARKS)
+        self._kept: deque[pushes.Mark] = deque(maxlen=MAX_MARKS)
         self._robots, self._clients = self._now()
         self._scene = self._sim.scene
         self._stalled: dict[str, float] = {}
@@ -62,7 +62,7 @@ class Marks:
         }
 
     def _note(self, kind: str, text: str) -> None:
-        self._kept.append(msg.Mark(time=self._sim.time, kind=kind, text=text))
+        self._kept.append(pushes.Mark(time=self._sim.time, kind=kind, text=text))
         self.all = tuple(self._kept)
 
     def _bodies(self) -> None:
@@ -141,7 +141,7 @@ class Marks:
                 "stall", f"{_listed(new)} {'stalls' if len(new) == 1 else 'stall'}"
             )
 
-    def _drop(self, stays: Callable[[msg.Mark], bool]) -> None:
+    def _drop(self, stays: Callable[[pushes.Mark], bool]) -> None:
         self._kept = deque(
             (mark for mark in self._kept if stays(mark)), maxlen=MAX_MARKS
         )

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.api.revisions import Subject
+from botyard.devices.devicereader import DeviceReader
 from botyard.devices.electrics import Boards
-from botyard.devices.view import DeviceReader
 from botyard.engine.build import robot_body
 from botyard.model.beams import Bundle
 from botyard.model.colors import hex_of
@@ -25,16 +25,10 @@ from botyard.model.devices import Layer, find_device
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.names import shown
-from botyard.protocols.webgui import frames, messages
+from botyard.protocols.webgui import frames, pushes
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
-from botyard.protocols.webgui.messages import (
-    BodyInfo,
-    Group,
-    MapInfo,
-    Model,
-    Schema,
-    View,
-)
+from botyard.protocols.webgui.messages import View
+from botyard.protocols.webgui.pushes import BodyInfo, Group, MapInfo, Model, Schema
 from botyard.sim.simulation import Robot, Simulation
 
 U4 = np.uint32
@@ -221,7 +215,7 @@ class ViewSource:
                 if robot.gripper is not None:
                     shape.parts = [list(part) for part in robot.gripper.parts]
                 known = (
-                    messages.encoder.encode(shape),
+                    pushes.encoder.encode(shape),
                     shape,
                     # The whole encoded shape is the key: another model of that name may
                     # have other lasers.
@@ -271,7 +265,7 @@ class ViewSource:
             robots=self._robots,
             groups=[g.group for g in self._groups],
         )
-        self._schema = messages.encoder.encode(schema)
+        self._schema = pushes.encoder.encode(schema)
 
     def _group_sensors(self) -> None:
         """Group sensors with equal beams."""

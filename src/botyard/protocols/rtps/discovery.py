@@ -45,8 +45,9 @@ from botyard.protocols.rtps.reader import (
     WriterProxy,
     first_base,
 )
+from botyard.protocols.rtps.topicwriters import InstanceWriter
 from botyard.protocols.rtps.wire import MalformedError
-from botyard.protocols.rtps.writer import InstanceWriter, PendingWriters, Writer
+from botyard.protocols.rtps.writer import PendingWriters, Writer
 from botyard.protocols.tokenbucket import RateLimit
 
 LEASE_S: Final = 20.0

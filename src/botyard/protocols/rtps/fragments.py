@@ -14,7 +14,8 @@ from botyard.protocols.rtps.limits import (
     MIN_FRAGMENT_BYTES,
 )
 from botyard.protocols.rtps.parameters import InlineQos
-from botyard.protocols.rtps.wire import DataFrag, MalformedError
+from botyard.protocols.rtps.submessages import DataFrag
+from botyard.protocols.rtps.wire import MalformedError
 
 User = TypeVar("User")
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from botyard.errors import WorldError
-from botyard.protocols.rtps import guids, wire
+from botyard.protocols.rtps import guids, submessages, wire
 from botyard.protocols.rtps.callbacks import Callbacks
 from botyard.protocols.rtps.discovery import LEASE_S, Discovery
 from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData
@@ -43,8 +43,9 @@ from botyard.protocols.rtps.parameters import (
 from botyard.protocols.rtps.peers import Peer
 from botyard.protocols.rtps.qos import Qos
 from botyard.protocols.rtps.reader import Inbox, Reader, Sample
+from botyard.protocols.rtps.topicwriters import TopicWriter
 from botyard.protocols.rtps.wire import ANY, LAYOUTS, LITTLE, Layout, MalformedError
-from botyard.protocols.rtps.writer import PendingWriters, TopicWriter, Writer
+from botyard.protocols.rtps.writer import PendingWriters, Writer
 
 SCAN_EVERY_S: Final = 0.05
 """Interval of checks for unacknowledged samples and stale fragments, s."""
@@ -398,7 +399,7 @@ class Participant:
 
         is_for_us = True
         stamp = 0.0
-        for kind, flags, at, end in wire.submessages(packet):
+        for kind, flags, at, end in submessages.submessages(packet):
             layout = LAYOUTS[flags & LITTLE]
             if kind == wire.INFO_TS:
                 stamp = _stamp(packet, at, end, flags, layout)
@@ -433,12 +434,12 @@ class Participant:
                 # Nothing else counts before the address of the participant is verified.
                 continue
             elif kind == wire.HEARTBEAT:
-                heartbeat = wire.read_heartbeat(packet, at, end, layout)
+                heartbeat = submessages.read_heartbeat(packet, at, end, layout)
                 for proxy in self._routes.get(prefix + heartbeat.writer, ()):
                     if heartbeat.reader in (ANY, proxy.reader.entity):
                         proxy.heartbeat(heartbeat, bool(flags & wire.FINAL), now)
             elif kind == wire.ACKNACK:
-                acknack = wire.read_acknack(packet, at, end, layout)
+                acknack = submessages.read_acknack(packet, at, end, layout)
                 writer = self._writers.get(acknack.writer)
                 if writer is not None:
                     writer.acknack(
@@ -459,7 +460,7 @@ class Participant:
         stamp: float,
         now: float,
     ) -> None:
-        data = wire.read_data(packet, at, end, layout)
+        data = submessages.read_data(packet, at, end, layout)
         at = data.inline
         inline = NO_INLINE_QOS
         if flags & wire.INLINE_QOS:
@@ -515,7 +516,7 @@ class Participant:
     ) -> None:
         """Process the less frequent submessages."""
         if kind == wire.DATA_FRAG:
-            head = wire.read_data_frag(packet, at, end, layout)
+            head = submessages.read_data_frag(packet, at, end, layout)
             inline: InlineQos = NO_INLINE_QOS
             at = head.inline
             if flags & wire.INLINE_QOS:
@@ -528,17 +529,17 @@ class Participant:
                 if head.reader in (ANY, proxy.reader.entity):
                     proxy.fragment(head, packet[at:end], inline, stamp, now)
         elif kind == wire.GAP:
-            gap = wire.read_gap(packet, at, end, layout)
+            gap = submessages.read_gap(packet, at, end, layout)
             for proxy in self._routes.get(prefix + gap.writer, ()):
                 if gap.reader in (ANY, proxy.reader.entity):
                     proxy.gap(gap)
         elif kind == wire.NACK_FRAG:
-            nack = wire.read_nack_frag(packet, at, end, layout)
+            nack = submessages.read_nack_frag(packet, at, end, layout)
             writer = self._writers.get(nack.writer)
             if writer is not None:
                 writer.nack_frag(prefix + nack.reader, nack, now)
         elif kind == wire.HEARTBEAT_FRAG:
-            reader, author, number, _ = wire.read_heartbeat_frag(
+            reader, author, number, _ = submessages.read_heartbeat_frag(
                 packet, at, end, layout
             )
             for proxy in self._routes.get(prefix + author, ()):

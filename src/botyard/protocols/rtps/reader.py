@@ -5,12 +5,12 @@ Source: DDSI-RTPS 2.5, §8.4.10 to §8.4.12 (the stateful reader).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
-from botyard.protocols.rtps import wire
+from botyard.protocols.rtps import submessages, wire
+from botyard.protocols.rtps.agenda import Agenda
 from botyard.protocols.rtps.callbacks import Callbacks
 from botyard.protocols.rtps.discoverydata import EndpointData
 from botyard.protocols.rtps.events import EventKind, Events
@@ -40,8 +40,6 @@ MAX_ASKED: Final = 7
 """Number of ACKNACKs without effect, after which the next HEARTBEAT is awaited."""
 FRAGMENTS_PAUSE_S: Final = 0.02
 """Time without a new fragment after which fragments are requested, s."""
-_MIN_SORTED_OUT: Final = 16
-"""Invalid entries that an agenda tolerates before it is cleaned."""
 
 
 def first_base(vendor: bytes) -> int:
@@ -83,64 +81,6 @@ class Sample(NamedTuple):
     key: bytes = b""
 
 
-class Agenda:
-    """Schedule of requests to writers.
-
-    It is a heap with lazy deletion: invalid entries are removed when they reach the
-    top.
-    """
-
-    __slots__ = ("_at", "_heap")
-
-    def __init__(self) -> None:
-        self._at: dict[WriterProxy, float] = {}
-        self._heap: list[tuple[float, int, WriterProxy]] = []
-
-    def set(self, proxy: WriterProxy, at: float) -> None:
-        """Set the time of a writer's request, s, in place of an earlier time."""
-        self._at[proxy] = at
-        heap = self._heap
-        heappush(heap, (at, id(proxy), proxy))
-        # Cleaned when more than half of the entries are invalid, so that the heap stays
-        # in proportion.
-        if len(heap) > 2 * len(self._at) + _MIN_SORTED_OUT:
-            heap[:] = [(at, id(proxy), proxy) for proxy, at in self._at.items()]
-            heapify(heap)
-
-    def at(self, proxy: WriterProxy) -> float:
-        """Return the time of a writer's request, s; infinity if there is none."""
-        return self._at.get(proxy, float("inf"))
-
-    def discard(self, proxy: WriterProxy) -> None:
-        """Cancel a writer's request."""
-        self._at.pop(proxy, None)
-        if not self._at:
-            self._heap.clear()
-
-    def next(self) -> float:
-        """Return the time of the first request, s; infinity if there is none."""
-        heap = self._heap
-        while heap and self._at.get(heap[0][2]) != heap[0][0]:
-            heappop(heap)
-        return heap[0][0] if heap else float("inf")
-
-    def take(self, now: float, most: int) -> list[WriterProxy]:
-        """Remove and return at most `most` writers whose time has come."""
-        found: list[WriterProxy] = []
-        while len(found) < most and self.next() <= now:
-            proxy = heappop(self._heap)[2]
-            del self._at[proxy]
-            found.append(proxy)
-
-        return found
-
-    def __len__(self) -> int:
-        return len(self._at)
-
-    def __iter__(self) -> Iterator[WriterProxy]:
-        return iter(self._at)
-
-
 @dataclass(slots=True)
 class Inbox:
     """State that readers share.
@@ -165,7 +105,7 @@ class Inbox:
 
     events: Events
     callbacks: Callbacks
-    asking: Agenda = field(default_factory=Agenda)
+    asking: Agenda[WriterProxy] = field(default_factory=Agenda)
     assembling: dict[WriterProxy, None] = field(default_factory=dict)
     assemblies: dict[tuple[bytes, int], Assembly[WriterProxy]] = field(
         default_factory=dict
@@ -316,7 +256,7 @@ class WriterProxy:
             self.drop_assembly(n)
         self._release()
 
-    def gap(self, said: wire.Gap) -> None:
+    def gap(self, said: submessages.Gap) -> None:
         """Process a GAP."""
         if not self.is_reliable:
             return
@@ -336,7 +276,9 @@ class WriterProxy:
 
     # -- heartbeats and answers
 
-    def heartbeat(self, said: wire.Heartbeat, is_final: bool, now: float) -> None:
+    def heartbeat(
+        self, said: submessages.Heartbeat, is_final: bool, now: float
+    ) -> None:
         """Process a HEARTBEAT."""
         # UDP may duplicate and reorder packets, so old HEARTBEATs are ignored.
         if said.serial <= self._beats or not self.is_reliable:
@@ -422,7 +364,7 @@ class WriterProxy:
 
     def fragment(
         self,
-        head: wire.DataFrag,
+        head: submessages.DataFrag,
         part: bytes,
         inline: InlineQos,
         stamp: float,
@@ -466,7 +408,7 @@ class WriterProxy:
                 proxy.sample(number, sample)
 
     def _begin_assembly(
-        self, head: wire.DataFrag, inline: InlineQos, now: float
+        self, head: submessages.DataFrag, inline: InlineQos, now: float
     ) -> Assembly[WriterProxy] | None:
         inbox, key = self.reader.inbox, (self.guid, head.number)
         if not is_plausible(head, self.reader.limit):

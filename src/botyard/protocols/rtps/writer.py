@@ -7,36 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, Final, Generic, TypeVar
 
-from botyard.protocols.rtps import wire
+from botyard.protocols.rtps import submessages, wire
 from botyard.protocols.rtps.callbacks import Callbacks
 from botyard.protocols.rtps.discoverydata import EndpointData
 from botyard.protocols.rtps.history import (
     Directed,
     Fragmented,
     History,
-    KeepInstances,
-    KeepLast,
     Submessage,
 )
 from botyard.protocols.rtps.limits import (
-    FRAGMENT_BYTES,
-    LARGE_FRAGMENT_BYTES,
-    LARGE_SAMPLE_BYTES,
     MAX_ASSEMBLIES,
-    MAX_DATA_BYTES,
     MAX_FRAGMENTS_AGAIN,
-    MAX_LOCAL_DATA_BYTES,
-    MAX_LOCAL_DATAGRAM_BYTES,
-    MAX_UNANSWERED,
-    RESEND_BURST_BYTES,
-    RESEND_BYTES_PER_S,
+)
+from botyard.protocols.rtps.matchedreaders import (
+    MatchedReaders,
+    ReaderProxy,
 )
 from botyard.protocols.rtps.outbox import Destination
 from botyard.protocols.rtps.wire import ANY
-from botyard.protocols.tokenbucket import TokenBucket
 
 REMIND_AFTER_S: Final = 0.15
 """Delay from the last sample to the first HEARTBEAT that demands an answer, s.
@@ -58,8 +49,6 @@ _HEADS_BYTES: Final = 64
 """Room for headers of submessages in a datagram, bytes."""
 _MAX_NAMED: Final = 16
 """Number of readers at one address above which a single HEARTBEAT asks all."""
-_MIN_SORTED_OUT: Final = 16
-"""Invalid entries that a heap of readers tolerates before it is cleaned."""
 
 H = TypeVar("H", bound=History)
 
@@ -83,114 +72,7 @@ class PendingWriters:
     unacknowledged: dict[Writer[Any], None] = field(default_factory=dict)
 
 
-class ReaderProxy:
-    """State that a writer keeps of a reader.
-
-    Attributes
-    ----------
-    destination : Destination
-        Address of the reader.
-    start : int
-        Samples up to this number are not for it.
-    acked : int
-        Highest number up to which it has acknowledged all samples.
-    wanted : int
-        Highest number that was sent to it alone.
-    sent : int
-        Highest number that was sent on its demand.
-    count, fragment_count : int
-        Counts of its last ACKNACK and NACK_FRAG.
-    unanswered : int
-        Number of HEARTBEATs since its last answer.
-    requested : list of int
-        Numbers that it requests, in falling order.
-    """
-
-    __slots__ = (
-        "acked",
-        "bucket",
-        "count",
-        "destination",
-        "entity",
-        "fragment_count",
-        "guid",
-        "is_reliable",
-        "is_served",
-        "joined",
-        "prefix",
-        "requested",
-        "sent",
-        "start",
-        "unanswered",
-        "wanted",
-    )
-
-    def __init__(
-        self,
-        guid: bytes,
-        destination: Destination,
-        is_reliable: bool,
-        start: int,
-        last: int,
-        now: float,
-    ) -> None:
-        self.guid, self.prefix, self.entity = guid, guid[:12], guid[12:]
-        self.destination = destination
-        self.is_reliable = is_reliable
-        self.start = self.acked = start
-        self.joined = last
-        self.wanted = self.sent = 0
-        self.count = self.fragment_count = -wire.MAX_COUNT
-        self.unanswered = 0
-        self.requested: list[int] = []
-        self.is_served = False
-        self.bucket = TokenBucket(RESEND_BYTES_PER_S, RESEND_BURST_BYTES, now)
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether no samples are kept for it.
-
-        It is still asked now and then, until its participant's lease ends.
-        """
-        return self.unanswered >= MAX_UNANSWERED
-
-    def may_have(self, number: int, size: int, now: float) -> bool:
-        """Return whether it may get a requested sample now.
-
-        It gets a sample of before its match for the first time without limit, and again
-        as its budget allows.
-        """
-        if self.sent < number <= self.joined:
-            self.sent = number
-            return True
-
-        if self.bucket.wait(now) > 0.0:
-            return False
-        self.bucket.spend(now, size)
-        return True
-
-
-class _Group:
-    """Readers of a writer at one address.
-
-    Attributes
-    ----------
-    count : int
-        Number of readers.
-    reliable : dict of ReaderProxy
-        Reliable readers.
-    start : int
-        Samples above this number are for all of them.
-    """
-
-    __slots__ = ("count", "reliable", "start")
-
-    def __init__(self) -> None:
-        self.count = self.start = 0
-        self.reliable: dict[ReaderProxy, None] = {}
-
-
-class Writer(Generic[H]):
+class Writer(MatchedReaders, Generic[H]):
     """Writer of a topic; made by `Participant.writer`.
 
     Attributes
@@ -212,21 +94,13 @@ class Writer(Generic[H]):
         "_broadcast",
         "_count",
         "_demand_at",
-        "_distant",
-        "_groups",
         "_history",
         "_is_telling",
         "_keeps",
-        "_lacking",
-        "_max_data",
         "_pair",
         "_pending",
         "_proxies",
-        "_reliable",
-        "_reliable_destinations",
         "_reminded",
-        "_sending",
-        "_slowest",
         "changed",
         "data",
         "entity",
@@ -244,6 +118,7 @@ class Writer(Generic[H]):
         history: H,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
+        super().__init__()
         self.data = data
         self.guid = data.guid
         self.entity = data.guid[12:]
@@ -254,27 +129,13 @@ class Writer(Generic[H]):
         self._history = history
         self._keeps = data.qos.is_kept
         self._proxies: dict[bytes, ReaderProxy] = {}
-        self._groups: dict[Destination, _Group] = {}
-        self._reliable: dict[ReaderProxy, None] = {}
-        self._reliable_destinations: dict[Destination, None] = {}
-        # Number of addresses that are not on this host.
-        self._distant = 0
-        # Heap of (acknowledged, identity, reader) with lazy deletion: entries of
-        # readers that have acknowledged more since, or left, are removed when they
-        # reach the top.
-        self._slowest: list[tuple[int, int, ReaderProxy]] = []
-        # Readers that are not yet reminded in this round.
-        self._lacking: list[ReaderProxy] = []
         self._is_telling = False
         self._pair = ANY + self.entity
-        self._max_data = MAX_DATA_BYTES
         self._broadcast = 0
         self._count = 0
         self._demand_at = self.heartbeat_at = 0.0
         self._reminded = 0
         self.remind_at = 0.0
-        # Numbers of samples whose fragments are being sent.
-        self._sending: dict[Destination, set[int]] = {}
 
     @property
     def is_wanted(self) -> bool:
@@ -344,71 +205,6 @@ class Writer(Generic[H]):
     def _changed(self) -> None:
         self._is_telling = False
         self.changed()
-
-    def _join(self, proxy: ReaderProxy) -> None:
-        """Count a reader at its address, at a constant cost."""
-        destination = proxy.destination
-        group = self._groups.get(destination)
-        if group is None:
-            group = self._groups[destination] = _Group()
-            self._distant += destination.limit < MAX_LOCAL_DATAGRAM_BYTES
-            self._fit()
-
-        group.count += 1
-        group.start = max(group.start, proxy.start)
-        if proxy.is_reliable:
-            group.reliable[proxy] = None
-            self._reliable[proxy] = None
-            self._reliable_destinations[destination] = None
-            slowest = self._slowest
-            heappush(slowest, (proxy.acked, id(proxy), proxy))
-            # Cleaned when more than half of the entries are invalid, so that the heap
-            # stays in proportion.
-            if len(slowest) > 2 * len(self._reliable) + _MIN_SORTED_OUT:
-                slowest[:] = [(p.acked, id(p), p) for p in self._reliable]
-                heapify(slowest)
-
-    def _part(self, proxy: ReaderProxy) -> None:
-        """Remove a reader from the counts of its address."""
-        destination = proxy.destination
-        group = self._groups[destination]
-        group.count -= 1
-        if proxy.is_reliable:
-            del group.reliable[proxy]
-            del self._reliable[proxy]
-            if not group.reliable:
-                del self._reliable_destinations[destination]
-            if not self._reliable:
-                self._slowest.clear()
-                self._lacking.clear()
-
-        if not group.count:
-            del self._groups[destination]
-            self._sending.pop(destination, None)
-            self._distant -= destination.limit < MAX_LOCAL_DATAGRAM_BYTES
-            self._fit()
-
-    def _fit(self) -> None:
-        """Set the longest sample that is sent in one piece."""
-        self._max_data = (
-            MAX_LOCAL_DATA_BYTES
-            if self._groups and not self._distant
-            else MAX_DATA_BYTES
-        )
-
-    def _lowest_acknowledged(self) -> int:
-        """Return the highest number that all reliable readers have acknowledged."""
-        slowest = self._slowest
-        while slowest:
-            acked, _, proxy = slowest[0]
-            if proxy not in self._reliable:
-                heappop(slowest)
-            elif proxy.acked != acked:
-                heapreplace(slowest, (proxy.acked, id(proxy), proxy))
-            else:
-                return acked
-
-        return self.number
 
     # -- writing
 
@@ -567,7 +363,7 @@ class Writer(Generic[H]):
     # -- what readers say
 
     def acknack(
-        self, guid: bytes, said: wire.AckNack, is_final: bool, now: float
+        self, guid: bytes, said: submessages.AckNack, is_final: bool, now: float
     ) -> None:
         """Process an ACKNACK of a reader."""
         proxy = self._proxies.get(guid)
@@ -609,7 +405,7 @@ class Writer(Generic[H]):
             proxy.is_served = True
             proxy.destination.start(_ResendJob(self, proxy))
 
-    def nack_frag(self, guid: bytes, said: wire.NackFrag, now: float) -> None:
+    def nack_frag(self, guid: bytes, said: submessages.NackFrag, now: float) -> None:
         """Process a NACK_FRAG of a reader: at most 256 fragments are sent again."""
         proxy = self._proxies.get(guid)
         if (
@@ -722,151 +518,6 @@ class Writer(Generic[H]):
 
     def _progress(self) -> None:
         """Drop samples that no reader needs any more; overridden by subclasses."""
-
-
-class TopicWriter(Writer[KeepLast]):
-    """Writer of a topic without keys.
-
-    It keeps the last samples; volatile samples only until all readers have them.
-    """
-
-    __slots__ = ()
-
-    def write(self, payload: bytes, now: float, inline: bytes = b"") -> None:
-        """Send a sample to all readers; never waits.
-
-        Without readers nothing is done, unless samples are kept for late ones.
-
-        Parameters
-        ----------
-        payload : bytes
-            Payload with its 4 bytes of encapsulation.
-        now : float
-            Time of the caller's clock, s.
-        inline : bytes
-            Inline QoS with its sentinel, or empty.
-        """
-        if not self._keeps and not self._proxies:
-            return
-        self.number += 1
-        if inline or len(payload) > self._max_data:
-            sample = self._sample(self._pair, payload, inline)
-            self._history.add(self.number, sample, now)
-            self._send(sample, now)
-            return
-
-        # Numbers in a history follow each other without gaps, so an existing one must
-        # get every sample.
-        if self._reliable or self._keeps or len(self._history):
-            self._history.add(self.number, payload, now)
-
-        # The payload goes into the datagram without another copy, because this is the
-        # hot path.
-        body = payload if not len(payload) & 3 else payload + bytes(-len(payload) & 3)
-        head = wire.data_head(self._pair, self.number, len(body))
-        for destination in self._groups:
-            destination.add(head, b"", body)
-        self._sent(now)
-
-    def _sample(
-        self, pair: bytes, payload: bytes, inline: bytes
-    ) -> Submessage | Fragmented:
-        if len(payload) <= self._max_data:
-            return Submessage(wire.data(pair, self.number, payload, inline))
-        size = (
-            FRAGMENT_BYTES
-            if len(payload) < LARGE_SAMPLE_BYTES
-            else LARGE_FRAGMENT_BYTES
-        )
-        return Fragmented(payload, inline, size)
-
-    def write_to(
-        self, guid: bytes, payload: bytes, now: float, inline: bytes = b""
-    ) -> bool:
-        """Send a sample to one reader; for all others its number is irrelevant.
-
-        Returns whether that reader is matched.
-        """
-        proxy = self._proxies.get(guid)
-        if proxy is None:
-            return False
-        before = max(self._broadcast, proxy.wanted, proxy.start)
-        self.number += 1
-        sample = self._sample(proxy.entity + self.entity, payload, inline)
-        self._history.add(self.number, Directed(sample, guid), now)
-        # The samples in between were for other readers.
-        if before < self.number - 1:
-            gap = wire.gap(proxy.entity, self.entity, before + 1, self.number)
-            proxy.destination.add(gap, proxy.prefix)
-
-        proxy.wanted = self.number
-        if isinstance(sample, Fragmented):
-            self._send_fragments(
-                proxy.destination, proxy.prefix, proxy.entity, self.number, sample
-            )
-        else:
-            proxy.destination.add(sample.data, proxy.prefix)
-            if proxy.is_reliable:
-                self._heartbeat(proxy)
-
-        if proxy.is_reliable:
-            self._wait(now)
-        return True
-
-    def _progress(self) -> None:
-        if self._keeps:
-            return
-        history = self._history
-        if not len(history):
-            return
-        acknowledged = self._lowest_acknowledged()
-        while (first := history.first(self.number)) <= self.number and self._is_done(
-            first, acknowledged
-        ):
-            history.drop_first()
-
-    def _is_done(self, number: int, acknowledged: int) -> bool:
-        """Return whether no reader needs a sample any more.
-
-        `acknowledged` is the number up to which all reliable readers have acknowledged.
-        """
-        kept = self._history.get(number)
-        if isinstance(kept, Directed):
-            proxy = self._proxies.get(kept.reader)
-            is_done = proxy is None or not proxy.is_reliable or proxy.acked >= number
-        else:
-            is_done = number <= acknowledged
-
-        return is_done and not any(
-            number in numbers for numbers in self._sending.values()
-        )
-
-
-class InstanceWriter(Writer[KeepInstances]):
-    """Writer that keeps the newest sample of each instance, for built-in topics."""
-
-    __slots__ = ()
-
-    def put(self, key: bytes, payload: bytes, now: float) -> None:
-        """Send a new sample of an instance."""
-        self.number += 1
-        sample = Submessage(wire.data(self._pair, self.number, payload))
-        self._history.add(self.number, key, sample)
-        self._send(sample, now)
-
-    def dispose(self, key: bytes, inline: bytes, payload: bytes, now: float) -> None:
-        """Send the disposal of an instance."""
-        self.number += 1
-        sample = Submessage(wire.data_key(self._pair, self.number, inline, payload))
-        self._history.dispose(self.number, key, sample)
-        self._send(sample, now)
-        self._progress()
-
-    def _progress(self) -> None:
-        if self._history.has_disposals:
-            # Each participant has one reader; silent ones do not keep disposals.
-            spoken = (p.acked for p in self._reliable if not p.is_silent)
-            self._history.forget(min(spoken, default=self.number))
 
 
 class _ResendJob:

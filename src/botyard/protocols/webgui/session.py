@@ -25,16 +25,18 @@ from botyard.protocols.webgui.messages import (
     VERSION,
     Ack,
     AnyRequest,
-    Failed,
     Hello,
+    SetView,
+    View,
+    decoder,
+)
+from botyard.protocols.webgui.pushes import (
+    Failed,
     Log,
     LogEntry,
     Ok,
     Push,
-    SetView,
-    View,
     Welcome,
-    decoder,
     encoder,
 )
 

@@ -22,7 +22,7 @@ from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full
 from botyard.protocols.rtps.qos import Durability, Qos
 from botyard.protocols.rtps.reader import Reader, Sample
-from botyard.protocols.rtps.writer import TopicWriter
+from botyard.protocols.rtps.topicwriters import TopicWriter
 from botyard.servers.ros.cdr import CdrInput, CdrService, CdrTransport
 from botyard.servers.ros.rtps import RtpsNode
 

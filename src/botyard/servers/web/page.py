@@ -45,7 +45,8 @@ from botyard.interfaces.page.viewsource import ViewSource
 from botyard.names import shown
 from botyard.protocols.tokenbucket import Budget, TokenBucket
 from botyard.protocols.webgui.frames import encode_map
-from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
+from botyard.protocols.webgui.messages import MAX_TEXT
+from botyard.protocols.webgui.pushes import LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.servers.addresses import is_loopback
 from botyard.servers.pioneer.robot_servers import RobotServers

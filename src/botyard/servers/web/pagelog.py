@@ -9,7 +9,7 @@ from typing import Final, Literal, cast
 
 from botyard.interfaces.page.requests import MAX_TEXT
 from botyard.names import shown
-from botyard.protocols.webgui.messages import LogEntry
+from botyard.protocols.webgui.pushes import LogEntry
 from botyard.servers.handover import Handover
 
 

@@ -1,0 +1,227 @@
+"""Readers of a writer, by address: addresses, acknowledgements and requests."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Final
+
+from botyard.protocols.rtps import wire
+from botyard.protocols.rtps.limits import (
+    MAX_DATA_BYTES,
+    MAX_LOCAL_DATA_BYTES,
+    MAX_LOCAL_DATAGRAM_BYTES,
+    MAX_UNANSWERED,
+    RESEND_BURST_BYTES,
+    RESEND_BYTES_PER_S,
+)
+from botyard.protocols.rtps.outbox import Destination
+from botyard.protocols.tokenbucket import TokenBucket
+
+_MIN_SORTED_OUT: Final = 16
+"""Invalid entries that a heap of readers tolerates before it is cleaned."""
+
+
+class ReaderProxy:
+    """State that a writer keeps of a reader.
+
+    Attributes
+    ----------
+    destination : Destination
+        Address of the reader.
+    start : int
+        Samples up to this number are not for it.
+    acked : int
+        Highest number up to which it has acknowledged all samples.
+    wanted : int
+        Highest number that was sent to it alone.
+    sent : int
+        Highest number that was sent on its demand.
+    count, fragment_count : int
+        Counts of its last ACKNACK and NACK_FRAG.
+    unanswered : int
+        Number of HEARTBEATs since its last answer.
+    requested : list of int
+        Numbers that it requests, in falling order.
+    """
+
+    __slots__ = (
+        "acked",
+        "bucket",
+        "count",
+        "destination",
+        "entity",
+        "fragment_count",
+        "guid",
+        "is_reliable",
+        "is_served",
+        "joined",
+        "prefix",
+        "requested",
+        "sent",
+        "start",
+        "unanswered",
+        "wanted",
+    )
+
+    def __init__(
+        self,
+        guid: bytes,
+        destination: Destination,
+        is_reliable: bool,
+        start: int,
+        last: int,
+        now: float,
+    ) -> None:
+        self.guid, self.prefix, self.entity = guid, guid[:12], guid[12:]
+        self.destination = destination
+        self.is_reliable = is_reliable
+        self.start = self.acked = start
+        self.joined = last
+        self.wanted = self.sent = 0
+        self.count = self.fragment_count = -wire.MAX_COUNT
+        self.unanswered = 0
+        self.requested: list[int] = []
+        self.is_served = False
+        self.bucket = TokenBucket(RESEND_BYTES_PER_S, RESEND_BURST_BYTES, now)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether no samples are kept for it.
+
+        It is still asked now and then, until its participant's lease ends.
+        """
+        return self.unanswered >= MAX_UNANSWERED
+
+    def may_have(self, number: int, size: int, now: float) -> bool:
+        """Return whether it may get a requested sample now.
+
+        It gets a sample of before its match for the first time without limit, and again
+        as its budget allows.
+        """
+        if self.sent < number <= self.joined:
+            self.sent = number
+            return True
+
+        if self.bucket.wait(now) > 0.0:
+            return False
+        self.bucket.spend(now, size)
+        return True
+
+
+class _Group:
+    """Readers of a writer at one address.
+
+    Attributes
+    ----------
+    count : int
+        Number of readers.
+    reliable : dict of ReaderProxy
+        Reliable readers.
+    start : int
+        Samples above this number are for all of them.
+    """
+
+    __slots__ = ("count", "reliable", "start")
+
+    def __init__(self) -> None:
+        self.count = self.start = 0
+        self.reliable: dict[ReaderProxy, None] = {}
+
+
+class MatchedReaders:
+    """Readers of a writer, grouped by address, at a constant cost for each change."""
+
+    __slots__ = (
+        "_distant",
+        "_groups",
+        "_lacking",
+        "_max_data",
+        "_reliable",
+        "_reliable_destinations",
+        "_sending",
+        "_slowest",
+    )
+
+    def __init__(self) -> None:
+        self._groups: dict[Destination, _Group] = {}
+        self._reliable: dict[ReaderProxy, None] = {}
+        self._reliable_destinations: dict[Destination, None] = {}
+        # Number of addresses that are not on this host.
+        self._distant = 0
+        # Heap of (acknowledged, identity, reader) with lazy deletion: entries of
+        # readers that have acknowledged more since, or left, are removed when they
+        # reach the top.
+        self._slowest: list[tuple[int, int, ReaderProxy]] = []
+        # Readers that are not yet reminded in this round.
+        self._lacking: list[ReaderProxy] = []
+        self._max_data = MAX_DATA_BYTES
+        # Numbers of samples whose fragments are being sent.
+        self._sending: dict[Destination, set[int]] = {}
+
+    def _join(self, proxy: ReaderProxy) -> None:
+        """Count a reader at its address, at a constant cost."""
+        destination = proxy.destination
+        group = self._groups.get(destination)
+        if group is None:
+            group = self._groups[destination] = _Group()
+            self._distant += destination.limit < MAX_LOCAL_DATAGRAM_BYTES
+            self._fit()
+
+        group.count += 1
+        group.start = max(group.start, proxy.start)
+        if proxy.is_reliable:
+            group.reliable[proxy] = None
+            self._reliable[proxy] = None
+            self._reliable_destinations[destination] = None
+            slowest = self._slowest
+            heappush(slowest, (proxy.acked, id(proxy), proxy))
+            # Cleaned when more than half of the entries are invalid, so that the heap
+            # stays in proportion.
+            if len(slowest) > 2 * len(self._reliable) + _MIN_SORTED_OUT:
+                slowest[:] = [(p.acked, id(p), p) for p in self._reliable]
+                heapify(slowest)
+
+    def _part(self, proxy: ReaderProxy) -> None:
+        """Remove a reader from the counts of its address."""
+        destination = proxy.destination
+        group = self._groups[destination]
+        group.count -= 1
+        if proxy.is_reliable:
+            del group.reliable[proxy]
+            del self._reliable[proxy]
+            if not group.reliable:
+                del self._reliable_destinations[destination]
+            if not self._reliable:
+                self._slowest.clear()
+                self._lacking.clear()
+
+        if not group.count:
+            del self._groups[destination]
+            self._sending.pop(destination, None)
+            self._distant -= destination.limit < MAX_LOCAL_DATAGRAM_BYTES
+            self._fit()
+
+    def _fit(self) -> None:
+        """Set the longest sample that is sent in one piece."""
+        self._max_data = (
+            MAX_LOCAL_DATA_BYTES
+            if self._groups and not self._distant
+            else MAX_DATA_BYTES
+        )
+
+    def _lowest_acknowledged(self, last: int) -> int:
+        """Return the highest number that all reliable readers have acknowledged.
+
+        It is `last` without reliable readers.
+        """
+        slowest = self._slowest
+        while slowest:
+            acked, _, proxy = slowest[0]
+            if proxy not in self._reliable:
+                heappop(slowest)
+            elif proxy.acked != acked:
+                heapreplace(slowest, (proxy.acked, id(proxy), proxy))
+            else:
+                return acked
+
+        return last

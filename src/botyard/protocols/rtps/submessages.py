@@ -1,0 +1,278 @@
+"""Reading of RTPS submessages, in either byte order. Source: OMG DDSI-RTPS 2.5, §9.4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from botyard.protocols.rtps.limits import MAX_SET_BITS
+from botyard.protocols.rtps.wire import (
+    DATA_FRAG_HEAD_BYTES,
+    DATA_HEAD_BYTES,
+    HEADER_BYTES,
+    INFO_TS,
+    LITTLE,
+    MAX_NUMBER,
+    OCTETS_TO_INLINE_QOS,
+    OCTETS_TO_INLINE_QOS_FRAG,
+    PAD,
+    Layout,
+    MalformedError,
+)
+
+
+class Data(NamedTuple):
+    """Head of DATA; its contents are `packet[inline:end]`."""
+
+    reader: bytes
+    writer: bytes
+    number: int
+    inline: int
+    """Position of inline QoS or, without it, of the payload."""
+
+
+class DataFrag(NamedTuple):
+    """Head of DATA_FRAG."""
+
+    reader: bytes
+    writer: bytes
+    number: int
+    inline: int
+    first: int
+    """First fragment, from 1."""
+    fragments: int
+    """Number of fragments."""
+    fragment_size: int
+    sample_size: int
+
+
+class Heartbeat(NamedTuple):
+    """HEARTBEAT: first <= last + 1."""
+
+    reader: bytes
+    writer: bytes
+    first: int
+    last: int
+    serial: int
+    """Number that rises with each HEARTBEAT; "count" in the specification."""
+
+
+class AckNack(NamedTuple):
+    """ACKNACK of a reader."""
+
+    reader: bytes
+    writer: bytes
+    base: int
+    missing: list[int]
+    serial: int
+
+
+class Gap(NamedTuple):
+    """GAP: start to base − 1, and `numbers`."""
+
+    reader: bytes
+    writer: bytes
+    start: int
+    base: int
+    numbers: list[int]
+
+
+class NackFrag(NamedTuple):
+    """NACK_FRAG of a reader."""
+
+    reader: bytes
+    writer: bytes
+    number: int
+    fragments: list[int]
+    serial: int
+
+
+def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the submessages of a message: id, flags, start and end of the body.
+
+    Raises
+    ------
+    MalformedError
+        A submessage is longer than the packet.
+    """
+    at, size = HEADER_BYTES, len(packet)
+    # Fewer than 4 bytes at the end cannot be a submessage, and are ignored as padding.
+    while at + 4 <= size:
+        kind, flags = packet[at], packet[at + 1]
+        length = (
+            packet[at + 2] | packet[at + 3] << 8
+            if flags & LITTLE
+            else packet[at + 2] << 8 | packet[at + 3]
+        )
+        at += 4
+        end = at + length
+        # The last submessage may leave its length out (§9.4.5.1.3).
+        if length == 0 and kind not in (
+            PAD,
+            INFO_TS,
+        ):
+            end = size
+
+        if end > size:
+            raise MalformedError(
+                f"submessage 0x{kind:02x} has {length} bytes, but the packet ends after {size - at}"
+            )
+
+        yield kind, flags, at, end
+        at = end
+
+
+def _numbers(
+    packet: bytes, at: int, end: int, base: int, bits: int, layout: Layout, tail: int
+) -> tuple[list[int], int]:
+    """Return the numbers of a set whose words start at `at`, and the end of the words.
+
+    At least `tail` bytes must follow.
+    """
+    n = bits + 31 >> 5
+    # The count comes from the peer, so it is checked before the words are read.
+    if bits > MAX_SET_BITS or at + 4 * n + tail > end:
+        raise MalformedError(f"number set: found {bits} bits in {end - at} bytes")
+    found = []
+    for i, word in enumerate(layout.words[n].unpack_from(packet, at)):
+        # Most words of a set are 0, and a test of all 32 bits would take most of the
+        # time.
+        if word:
+            first, last = 32 * i, min(32 * i + 32, bits)
+            found += [base + k for k in range(first, last) if word >> 31 - (k & 31) & 1]
+
+    return found, at + 4 * n
+
+
+def _number(high: int, low: int) -> int:
+    # The high half is signed, so a negative number stays negative and is refused.
+    number = high << 32 | low
+    if not 1 <= number <= MAX_NUMBER:
+        raise MalformedError(
+            f"sequence number: expected 1 to {MAX_NUMBER}, found {number}"
+        )
+    return number
+
+
+def read_data(packet: bytes, at: int, end: int, layout: Layout) -> Data:
+    """Return the head of a DATA.
+
+    Raises
+    ------
+    MalformedError
+        The bytes are not valid; so do all functions that read.
+    """
+    if end - at < DATA_HEAD_BYTES:
+        raise MalformedError(
+            f"DATA: expected at least {DATA_HEAD_BYTES} bytes, found {end - at}"
+        )
+    _, to_inline, reader, writer, high, low = layout.data.unpack_from(packet, at)
+    inline = at + 4 + to_inline
+    # The head may be longer in later versions, but not shorter.
+    if to_inline < OCTETS_TO_INLINE_QOS or to_inline & 3 or inline > end:
+        raise MalformedError(f"DATA: the head has {to_inline} bytes")
+    return Data(reader, writer, _number(high, low), inline)
+
+
+def read_data_frag(packet: bytes, at: int, end: int, layout: Layout) -> DataFrag:
+    """Return the head of a DATA_FRAG."""
+    if end - at < DATA_FRAG_HEAD_BYTES:
+        raise MalformedError(
+            f"DATA_FRAG: expected at least {DATA_FRAG_HEAD_BYTES} bytes, found {end - at}"
+        )
+    _, to_inline, reader, writer, high, low, first, count, fragment_size, size = (
+        layout.data_frag.unpack_from(packet, at)
+    )
+    inline = at + 4 + to_inline
+    if to_inline < OCTETS_TO_INLINE_QOS_FRAG or to_inline & 3 or inline > end:
+        raise MalformedError(f"DATA_FRAG: the head has {to_inline} bytes")
+    if not (first and count and fragment_size and size):
+        raise MalformedError(
+            "DATA_FRAG: expected a fragment number, count and sizes above 0"
+        )
+    return DataFrag(
+        reader, writer, _number(high, low), inline, first, count, fragment_size, size
+    )
+
+
+def read_heartbeat(packet: bytes, at: int, end: int, layout: Layout) -> Heartbeat:
+    """Return a HEARTBEAT."""
+    if end - at < 28:
+        raise MalformedError(f"HEARTBEAT: expected at least 28 bytes, found {end - at}")
+    reader, writer, high, low, last_high, last_low, count = (
+        layout.heartbeat.unpack_from(packet, at)
+    )
+    first, last = high << 32 | low, last_high << 32 | last_low
+    # A writer without samples sends last = first − 1.
+    if first < 1 or last < first - 1 or last > MAX_NUMBER:
+        raise MalformedError(
+            f"HEARTBEAT: found first number {first} and last number {last}"
+        )
+    return Heartbeat(reader, writer, first, last, count)
+
+
+def read_acknack(packet: bytes, at: int, end: int, layout: Layout) -> AckNack:
+    """Return an ACKNACK; its base may be 0 (the first one of Fast DDS)."""
+    if end - at < 24:
+        raise MalformedError(f"ACKNACK: expected at least 24 bytes, found {end - at}")
+    reader, writer, high, low, bits = layout.acknack.unpack_from(packet, at)
+    # Not checked by `_number`, because a base of 0 is valid here.
+    base = high << 32 | low
+    if base < 0:
+        raise MalformedError(f"ACKNACK: expected a base of at least 0, found {base}")
+    if bits:
+        missing, at = _numbers(packet, at + 20, end, base, bits, layout, 4)
+    else:
+        missing, at = [], at + 20
+
+    return AckNack(
+        reader, writer, base, missing, layout.int32.unpack_from(packet, at)[0]
+    )
+
+
+def read_gap(packet: bytes, at: int, end: int, layout: Layout) -> Gap:
+    """Return a GAP."""
+    if end - at < 28:
+        raise MalformedError(f"GAP: expected at least 28 bytes, found {end - at}")
+    reader, writer, high, low, base_high, base_low, bits = layout.gap.unpack_from(
+        packet, at
+    )
+    start, base = _number(high, low), _number(base_high, base_low)
+    if base < start:
+        raise MalformedError(f"GAP: found the range from {start} to {base - 1}")
+    return Gap(
+        reader,
+        writer,
+        start,
+        base,
+        _numbers(packet, at + 28, end, base, bits, layout, 0)[0],
+    )
+
+
+def read_nack_frag(packet: bytes, at: int, end: int, layout: Layout) -> NackFrag:
+    """Return a NACK_FRAG."""
+    if end - at < 28:
+        raise MalformedError(f"NACK_FRAG: expected at least 28 bytes, found {end - at}")
+    reader, writer, high, low, base, bits = layout.nack_frag.unpack_from(packet, at)
+    number = _number(high, low)
+    if base < 1:
+        raise MalformedError("NACK_FRAG: expected fragments from 1, found 0")
+    fragments, at = _numbers(packet, at + 24, end, base, bits, layout, 4)
+    return NackFrag(
+        reader, writer, number, fragments, layout.int32.unpack_from(packet, at)[0]
+    )
+
+
+def read_heartbeat_frag(
+    packet: bytes, at: int, end: int, layout: Layout
+) -> tuple[bytes, bytes, int, int]:
+    """Return reader, writer, sequence number and last fragment of a HEARTBEAT_FRAG.
+
+    Source: §9.4.5.8.
+    """
+    if end - at < 24:
+        raise MalformedError(
+            f"HEARTBEAT_FRAG: expected at least 24 bytes, found {end - at}"
+        )
+    reader, writer, high, low, last, _ = layout.heartbeat_frag.unpack_from(packet, at)
+    return reader, writer, _number(high, low), last
