@@ -78,7 +78,7 @@ OF_FORMATS = {
     "servers.mdns.MAX_LABEL",
     "servers.mdns.MAX_VALUE",
     "interfaces.ros.traffic.MAX_ID",
-    "protocols.vda5050.MAX_ID",
+    "protocols.vda5050.orders.MAX_ID",
     "protocols.pioneer.packet.MAX_DATA",
     "protocols.pioneer.packet.MAX_PACKET",
     "app.declaration.MAX_READ_HELP",

@@ -13,7 +13,8 @@ from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.formats.models import find_robot
 from botyard.interfaces.ros.graph import RosGraph
 from botyard.protocols.ros_messages.naming import PROFILES
-from botyard.protocols.ros_messages.types import EXTRA, SERVICES, types
+from botyard.protocols.ros_messages.typedefinitions import EXTRA, SERVICES
+from botyard.protocols.ros_messages.types import types
 from botyard.sim.simulation import Simulation
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/reference/ros.md"

@@ -14,7 +14,7 @@ import pytest
 from botyard.interfaces.ros import traffic
 from botyard.processes import slow_notice
 from botyard.protocols.ros_messages.types import types
-from botyard.protocols.vda5050 import Vehicle5050
+from botyard.protocols.vda5050.states import Vehicle5050
 from botyard.servers import vda5050
 from botyard.servers.ros import ros2zenoh, rosmap, xmlrpc
 from tests.cli.test_cli import FAST, call

@@ -29,7 +29,7 @@ from botyard.interfaces.ros.graph import RosGraph
 from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.pioneer.commands import C, Ctrl
 from botyard.protocols.pioneer.packet import frame
-from botyard.protocols.ros_messages.robot import Service
+from botyard.protocols.ros_messages.graphoffers import Service
 from botyard.protocols.ros_messages.types import Types, types
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens, Viewer

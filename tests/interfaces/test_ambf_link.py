@@ -21,7 +21,7 @@ from botyard.protocols.ambf.link import (
     frame,
     parse_topics,
 )
-from botyard.protocols.ros_messages.robot import Input, Topic
+from botyard.protocols.ros_messages.graphoffers import Input, Topic
 from botyard.protocols.ros_messages.types import types
 
 TYPES = types()

@@ -23,15 +23,14 @@ from botyard.interfaces.vda5050.fleet import (
     STATE_RATE,
     Fleet,
 )
-from botyard.protocols.vda5050 import (
+from botyard.protocols.vda5050.orders import (
     MAX_ACTIONS,
     Action,
     Node,
     Order,
     OrderError,
-    Vehicle5050,
-    order_message,
 )
+from botyard.protocols.vda5050.states import Vehicle5050, order_message
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2
 from botyard.traffic.outcome import Ending

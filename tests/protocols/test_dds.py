@@ -13,7 +13,8 @@ from botyard.protocols.dds import naming
 from botyard.protocols.dds.environment import DISTROS, Environment, distro_of
 from botyard.protocols.dds.graph import Graph
 from botyard.protocols.dds.requests import join_response, split_request
-from botyard.protocols.ros_messages.types import SERVICES, types
+from botyard.protocols.ros_messages.typedefinitions import SERVICES
+from botyard.protocols.ros_messages.types import types
 
 TYPES = types()
 

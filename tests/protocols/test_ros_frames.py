@@ -20,9 +20,10 @@ from botyard.model.rosmessages import ScanArrays
 from botyard.model.scene import Scene
 from botyard.model.sensors import LaserSpec
 from botyard.protocols.ros_messages.covariance import MIN_VARIANCE
+from botyard.protocols.ros_messages.graphoffers import Topic
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import PROFILES, names_of
-from botyard.protocols.ros_messages.robot import RobotTopics, Topic
+from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.transforms import Transforms
 from botyard.protocols.ros_messages.types import types

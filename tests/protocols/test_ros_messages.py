@@ -19,11 +19,13 @@ from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.rosmessages import CLOUDS, point_cloud2
 from botyard.model.scene import Scene
+from botyard.protocols.ros_messages.cmdvel import Driver
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import PROFILES, graph_name, names_of
-from botyard.protocols.ros_messages.robot import Driver, RobotTopics
+from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.stepdata import StepData
-from botyard.protocols.ros_messages.types import SERVICES, Types, types
+from botyard.protocols.ros_messages.typedefinitions import SERVICES
+from botyard.protocols.ros_messages.types import Types, types
 from botyard.sim.simulation import Robot, Simulation
 
 TYPES = types()

@@ -21,13 +21,13 @@ from botyard.errors import PeerError
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.rosbridge import cbor, outbox, session
+from botyard.protocols.rosbridge.bus import Answer
 from botyard.protocols.rosbridge.encodings import Outgoing
 from botyard.protocols.rosbridge.operations import Id, SendActionGoal
 from botyard.protocols.rosbridge.session import (
     MAX_CALLS,
     MAX_MESSAGE,
     MAX_SUBSCRIPTIONS,
-    Answer,
     RosbridgeSession,
 )
 from botyard.protocols.rosbridge.values import Values, json_of

@@ -25,8 +25,9 @@ from botyard.errors import PeerError
 from botyard.protocols.tcpros import api, http, wire
 from botyard.protocols.tcpros import master as master_module
 from botyard.protocols.tcpros import xmlrpc as rpc
-from botyard.protocols.tcpros.master import Master, Parameters, resolved
-from botyard.protocols.tcpros.master import size as size_of
+from botyard.protocols.tcpros.master import Master
+from botyard.protocols.tcpros.parameterserver import Parameters, resolved
+from botyard.protocols.tcpros.parameterserver import size as size_of
 from botyard.protocols.tcpros.session import (
     Incoming,
     Requested,

@@ -11,16 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botyard.protocols.vda5050 import (
+from botyard.protocols.vda5050.orders import (
     MAX_NODES,
     Node,
     Order,
     OrderError,
+    merge,
+    parse_order,
+)
+from botyard.protocols.vda5050.states import (
     OrderTexts,
     Vehicle5050,
-    merge,
     order_message,
-    parse_order,
     state_text,
 )
 

@@ -36,7 +36,7 @@ from botyard.formats.budget import Budget, Meter
 from botyard.formats.models import find_robot
 from botyard.pictures.filming import film_options, render_recording
 from botyard.pictures.options import PictureOptions
-from botyard.recording import mcap, reader
+from botyard.recording import mcap, recordindex
 from botyard.recording.arrays import Recording, load
 from botyard.recording.mcap import ChunkBuilder, Op
 from botyard.recording.reader import Reader
@@ -495,7 +495,7 @@ def test_descriptions_are_limited_in_bytes(tmp_path: Path) -> None:
 def test_descriptions_are_limited_in_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "MAX_DESCRIBED", 1000)
+    monkeypatch.setattr(recordindex, "MAX_DESCRIBED", 1000)
     path = tmp_path / "bomb.mcap"
     path.write_bytes(_file(*map(_channel, range(2000))))
     with pytest.raises(RecordingError, match="at most 1000 schemas, channels"):

@@ -24,7 +24,7 @@ from mcap.reader import make_reader
 
 from botyard.errors import RecordingError
 from botyard.formats.budget import Budget
-from botyard.recording import mcap, reader
+from botyard.recording import mcap, recordindex
 from botyard.recording.mcap import (
     MAGIC,
     Attachment,
@@ -214,7 +214,7 @@ def test_bombs_and_false_lengths_are_refused(
         found, ours = read(path, MAGIC + body, Budget(unpacked=1 << 20))
         assert not found and any(text in one for one in ours.problems), ours.problems
 
-    monkeypatch.setattr(reader, "MAX_DESCRIPTIONS", 500)
+    monkeypatch.setattr(recordindex, "MAX_DESCRIPTIONS", 500)
     many = b"".join(
         Channel(k, f"/t{k}", "cdr", Schema(0, "", "", b"")).record for k in range(1, 30)
     )
@@ -229,7 +229,7 @@ def test_looking_for_what_is_whole_ends(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Thousands of false beginnings of chunks."""
-    monkeypatch.setattr(reader, "MAX_FALSE", 1000)
+    monkeypatch.setattr(recordindex, "MAX_FALSE", 1000)
     head = struct.pack("<BQQQQI", Op.CHUNK, 500_000, 0, 0, 100, 1) + mcap.text("zstd")
     with pytest.raises(RecordingError, match="at most 1000 false starts"):
         read(path, MAGIC + head * 20_000)

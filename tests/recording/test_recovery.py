@@ -18,7 +18,8 @@ from mcap.reader import NonSeekingReader
 from botyard.model.library import load_robot
 from botyard.recording import output
 from botyard.recording.own_channels import STATES
-from botyard.recording.reader import ChunkPlace, Reader
+from botyard.recording.reader import Reader
+from botyard.recording.recordindex import ChunkPlace
 from botyard.recording.track import Track, read_track
 from botyard.sim.simulation import Simulation
 

@@ -20,9 +20,9 @@ from botyard.errors import MapError, WorldError
 from botyard.formats.budget import Budget
 from botyard.formats.occupancy import message_to_scene
 from botyard.protocols.ambf.link import FrameReader
+from botyard.protocols.ros_messages.graphoffers import Service
 from botyard.protocols.ros_messages.limits import MAX_REQUESTS, MAX_WAITING
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
-from botyard.protocols.ros_messages.robot import Service
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.rtps.events import EventKind
 from botyard.servers import vda5050

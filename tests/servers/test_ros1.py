@@ -19,7 +19,7 @@ import pytest
 from botyard.control import Control
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import PeerError
-from botyard.protocols.ros_messages.robot import Input, Service, Topic
+from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.tcpros import http, wire
 from botyard.protocols.tcpros import xmlrpc as rpc

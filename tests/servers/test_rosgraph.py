@@ -19,9 +19,9 @@ from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.model.library import load_laser, load_robot
 from botyard.model.rosmessages import OWN
 from botyard.protocols.dds.naming import type_name as dds_name
+from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS
-from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import service_name, types
 from botyard.protocols.rtps.qos import Durability, Qos
 from botyard.protocols.rtps.reader import Sample

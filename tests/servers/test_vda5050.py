@@ -21,7 +21,8 @@ import pytest
 from paho.mqtt import client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
-from botyard.protocols.vda5050 import Node, Order, Vehicle5050, order_message
+from botyard.protocols.vda5050.orders import Node, Order
+from botyard.protocols.vda5050.states import Vehicle5050, order_message
 from botyard.servers.vda5050 import MAX_PAYLOAD, MqttFleet
 from botyard.traffic.task import Vehicle
 from tests.ports import free_port

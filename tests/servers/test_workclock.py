@@ -15,8 +15,8 @@ import pytest
 from botyard.control import Control
 from botyard.interfaces.ros.members import ROS
 from botyard.interfaces.ros.simulation_interfaces import RosSimulator
+from botyard.protocols.ros_messages.graphoffers import Input
 from botyard.protocols.ros_messages.messages import Messages, Stamp
-from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.tcpros import wire
 from botyard.protocols.tcpros.session import Subscription

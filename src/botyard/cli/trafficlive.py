@@ -177,7 +177,7 @@ def run_over_mqtt(
     WorldError, PeerError
         See `botyard.servers.vda5050.MqttFleet.run`.
     """
-    from botyard.protocols.vda5050 import Vehicle5050
+    from botyard.protocols.vda5050.states import Vehicle5050
     from botyard.servers.vda5050 import MqttFleet
 
     names = [Vehicle5050(manufacturer, f"agv{i}") for i in range(agvs)]

@@ -24,9 +24,10 @@ from botyard.model.robot import RobotSpec
 from botyard.model.robotport import BodyColumns, RobotPort
 from botyard.model.rosmessages import SCAN
 from botyard.model.scene import Scene
+from botyard.protocols.ros_messages.graphoffers import Topic
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.naming import Names
-from botyard.protocols.ros_messages.robot import RobotTopics, Topic
+from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.transforms import Transforms
 from botyard.protocols.ros_messages.types import Types, full

@@ -19,7 +19,6 @@ from botyard.interfaces.http_admission import (
 from botyard.interfaces.page.requests import MAX_VIEWERS
 from botyard.interfaces.ros.mapcells import MAX_CELLS
 from botyard.interfaces.vda5050 import fleet, routes
-from botyard.protocols import vda5050 as vda
 from botyard.protocols.ambf import link as ambf
 from botyard.protocols.dds import services as dds
 from botyard.protocols.foxglove import session as foxglove
@@ -33,7 +32,8 @@ from botyard.protocols.rosbridge import outbox
 from botyard.protocols.rosbridge import session as rosbridge
 from botyard.protocols.rtps import limits as rtps
 from botyard.protocols.shares import ENTRY_BYTES, SHARES
-from botyard.protocols.tcpros import api, http, master, wire
+from botyard.protocols.tcpros import api, http, master, parameterserver, wire
+from botyard.protocols.vda5050 import orders as vda
 from botyard.protocols.webgui import messages
 from botyard.protocols.webgui import session as page
 from botyard.servers import vda5050
@@ -180,9 +180,9 @@ KEPT: Final = (
     Kept(
         "ROS 1: the master",
         "parameters",
-        master.MAX_PARAMETER_TEXT,
-        master.MAX_PARAMETER_TEXT,
-        master.MAX_PARAMETER_TEXT,
+        parameterserver.MAX_PARAMETER_TEXT,
+        parameterserver.MAX_PARAMETER_TEXT,
+        parameterserver.MAX_PARAMETER_TEXT,
     ),
     Kept(
         "ROS 1: the master",

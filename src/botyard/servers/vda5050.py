@@ -22,7 +22,8 @@ from botyard.extras import lacking
 from botyard.interfaces.vda5050 import Fleet, Message
 from botyard.names import shown
 from botyard.processes.slow_notice import telling
-from botyard.protocols.vda5050 import OrderError, Vehicle5050
+from botyard.protocols.vda5050.orders import OrderError
+from botyard.protocols.vda5050.states import Vehicle5050
 from botyard.servers.handover import Handover
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.traffic.outcome import Ending, Outcome

@@ -326,7 +326,7 @@ def test_a_crowd_of_endpoints_leaves_room(
     """All places are taken by some participants: another one gets as many as they have,
     and no more.
     """
-    monkeypatch.setattr("botyard.protocols.rtps.discovery.MAX_ENDPOINTS", 400)
+    monkeypatch.setattr("botyard.protocols.rtps.endpointdiscovery.MAX_ENDPOINTS", 400)
     part = alone()
     writer = part.writer("rt/a", "T", RELIABLE, 0.0)
     others = crowd(part, 4, 150, "rt/none")

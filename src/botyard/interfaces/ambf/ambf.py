@@ -45,8 +45,8 @@ from botyard.model.dynamics import Gains, PoseController
 from botyard.model.objects import Offer, VehicleSpec, ViewSpec
 from botyard.model.world import THING
 from botyard.protocols.ambf.template import Template
+from botyard.protocols.ros_messages.graphoffers import Input
 from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 

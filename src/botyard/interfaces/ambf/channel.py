@@ -16,8 +16,8 @@ from botyard.interfaces.ros.transport import (
 from botyard.protocols.ambf.link import MAX_FRAME
 from botyard.protocols.ambf.messages import PACKAGE
 from botyard.protocols.ambf.stepping import Pace
+from botyard.protocols.ros_messages.graphoffers import Input, Topic
 from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
 
 NODE: Final = "/ambf_comm_node"

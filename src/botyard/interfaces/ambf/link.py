@@ -21,7 +21,7 @@ from botyard.protocols.ambf.link import (
     frame,
     topics_frame,
 )
-from botyard.protocols.ros_messages.robot import Input, Topic
+from botyard.protocols.ros_messages.graphoffers import Input, Topic
 from botyard.protocols.ros_messages.types import Types
 
 MAX_WAITING: Final = 1 << 20

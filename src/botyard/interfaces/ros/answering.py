@@ -9,8 +9,8 @@ from typing import Any
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import BotyardError
 from botyard.names import shown
+from botyard.protocols.ros_messages.graphoffers import Service
 from botyard.protocols.ros_messages.limits import MAX_TEXT
-from botyard.protocols.ros_messages.robot import Service
 
 
 def answer_call(

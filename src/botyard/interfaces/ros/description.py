@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from botyard.formats.urdf import to_urdf
+from botyard.protocols.ros_messages.graphoffers import Topic
 from botyard.protocols.ros_messages.messages import Messages, Stamp
-from botyard.protocols.ros_messages.robot import RobotTopics, Topic
+from botyard.protocols.ros_messages.robot import RobotTopics
 
 
 def description(topics: RobotTopics, messages: Messages) -> Topic:

@@ -12,7 +12,7 @@ from botyard.errors import MapError, PeerError
 from botyard.formats.budget import Budget
 from botyard.formats.occupancy import message_to_scene
 from botyard.model.scene import Scene
-from botyard.protocols.ros_messages.robot import Input
+from botyard.protocols.ros_messages.graphoffers import Input
 from botyard.protocols.ros_messages.types import Types
 
 SCHEME: Final = "ros:"

@@ -26,16 +26,16 @@ from botyard.interfaces.ros.graph import RosGraph
 from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.names import shown
 from botyard.protocols.foxglove import operations as op
+from botyard.protocols.foxglove.bus import Answer
 from botyard.protocols.foxglove.session import (
     MAX_ALL_KEPT,
     MAX_KEPT,
     MAX_TEXT,
-    Answer,
     FoxgloveSession,
 )
+from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_REQUEST
 from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import full, service_name
 from botyard.protocols.rosbridge.values import Values, json_of
 from botyard.protocols.shares import Account, Shares
@@ -307,7 +307,7 @@ class Foxglove:
         for client in self._clients:
             client.connections_changed()
 
-    # -- see `botyard.protocols.foxglove.session.Bus`
+    # -- see `botyard.protocols.foxglove.bus.Bus`
 
     @property
     def time_ns(self) -> int:

@@ -20,17 +20,13 @@ from botyard.interfaces.ros.transport import (
     Publication,
     Transport,
 )
+from botyard.protocols.ros_messages.cmdvel import Driver
+from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import Profile
 from botyard.protocols.ros_messages.parameters import Value
 from botyard.protocols.ros_messages.reconfigure import MAX_RAMP, PARAMETERS, Reconfigure
-from botyard.protocols.ros_messages.robot import (
-    Driver,
-    Input,
-    RobotTopics,
-    Service,
-    Topic,
-)
+from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot

@@ -12,18 +12,14 @@ from botyard.geometry import Pose
 from botyard.interfaces.ros.description import description
 from botyard.interfaces.ros.members import ROS, SOURCE, Context, Member, Offer, log
 from botyard.names import shown
+from botyard.protocols.ros_messages.cmdvel import Driver
 from botyard.protocols.ros_messages.frames import MAP
+from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.messages import yaw_of
 from botyard.protocols.ros_messages.naming import Names, names_of
 from botyard.protocols.ros_messages.parameters import Parameters
 from botyard.protocols.ros_messages.reconfigure import Reconfigure
-from botyard.protocols.ros_messages.robot import (
-    Driver,
-    Input,
-    RobotTopics,
-    Service,
-    Topic,
-)
+from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.transforms import Transforms
 from botyard.sim.simulation import Robot
 

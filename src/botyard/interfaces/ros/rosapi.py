@@ -18,7 +18,7 @@ from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_TEXT
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.types import Types, full, service_name
-from botyard.protocols.rosbridge.session import Answer
+from botyard.protocols.rosbridge.bus import Answer
 from botyard.protocols.rosbridge.values import Values
 
 PREFIX: Final = "/rosapi/"

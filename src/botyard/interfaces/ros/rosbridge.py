@@ -22,18 +22,14 @@ from botyard.interfaces.ros.rosbridge_actions import ClientActions
 from botyard.interfaces.ros.rosbridge_goals import SEND, Goals
 from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.names import shown
+from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_TEXT
 from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
+from botyard.protocols.rosbridge.bus import Answer
 from botyard.protocols.rosbridge.encodings import Outgoing
 from botyard.protocols.rosbridge.operations import Id, SendActionGoal
-from botyard.protocols.rosbridge.session import (
-    MAX_ALL_KEPT,
-    MAX_KEPT,
-    Answer,
-    RosbridgeSession,
-)
+from botyard.protocols.rosbridge.session import MAX_ALL_KEPT, MAX_KEPT, RosbridgeSession
 from botyard.protocols.rosbridge.values import Values
 from botyard.protocols.shares import Account, Shares, cost
 
@@ -368,7 +364,7 @@ class Rosbridge:
         return found, kind
 
     def subscribe(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
-        """Subscribe a client to a topic; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Subscribe a client to a topic; see `botyard.protocols.rosbridge.bus.Bus`."""
         channel, _ = self._typed(topic, type_name)
         channel.readers[client, topic] = None
         channel.changed()
@@ -376,13 +372,13 @@ class Rosbridge:
             publication.welcome(client, topic)
 
     def unsubscribe(self, client: RosbridgeSession, topic: str) -> None:
-        """End a subscription; see `botyard.protocols.rosbridge.session.Bus`."""
+        """End a subscription; see `botyard.protocols.rosbridge.bus.Bus`."""
         self.unread(topic, client)
 
     def register_publisher(
         self, client: RosbridgeSession, topic: str, type_name: str
     ) -> None:
-        """Advertise a topic; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Advertise a topic; see `botyard.protocols.rosbridge.bus.Bus`."""
         # Advertising again, for example with another type, is always possible.
         advertised = {c.name for c in self.channels.values() if client in c.writers}
         if len(advertised - {resolved(topic)}) >= MAX_ADVERTISED:
@@ -403,7 +399,7 @@ class Rosbridge:
         channel.writers[client] = kind
 
     def unregister_publisher(self, client: RosbridgeSession, topic: str) -> None:
-        """Unadvertise a topic; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Unadvertise a topic; see `botyard.protocols.rosbridge.bus.Bus`."""
         channel = self.channels.get(resolved(topic))
         if channel is not None:
             self._forget_writer(channel, client)
@@ -417,7 +413,7 @@ class Rosbridge:
     def publish(
         self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int
     ) -> None:
-        """Publish a message; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Publish a message; see `botyard.protocols.rosbridge.bus.Bus`."""
         channel = self.channels.get(resolved(topic))
         if channel is None or not channel.is_known:
             raise PeerError(
@@ -457,7 +453,7 @@ class Rosbridge:
         size: int,
         answer: Answer,
     ) -> Callable[[], None]:
-        """Call a service; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Call a service; see `botyard.protocols.rosbridge.bus.Bus`."""
         name = resolved(service)
         # rosapi comes first, so that no client can take over its names.
         if name.startswith(PREFIX):
@@ -504,7 +500,7 @@ class Rosbridge:
     def register_service(
         self, client: RosbridgeSession, service: str, type_name: str
     ) -> None:
-        """Offer a service of a client; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Offer a service of a client; see `botyard.protocols.rosbridge.bus.Bus`."""
         name = resolved(service)
         other = self.offered.get(name)
         if (
@@ -534,7 +530,7 @@ class Rosbridge:
         self.offered[name] = made
 
     def unregister_service(self, client: RosbridgeSession, service: str) -> None:
-        """Withdraw a client's service; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Withdraw a client's service; see `botyard.protocols.rosbridge.bus.Bus`."""
         found = self.offered.get(resolved(service))
         if found is not None and found.client is client:
             del self.offered[resolved(service)]
@@ -554,7 +550,7 @@ class Rosbridge:
     def responded(
         self, client: RosbridgeSession, ident: str, is_good: bool, values: Any
     ) -> None:
-        """Answer a call of a client; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Answer a call of a client; see `botyard.protocols.rosbridge.bus.Bus`."""
         found = self._requests.get(ident)
         if found is None or found[0].client is not client:
             raise PeerError(
@@ -567,7 +563,7 @@ class Rosbridge:
     # -- actions
 
     def send_goal(self, client: RosbridgeSession, request: SendActionGoal) -> None:
-        """Send a goal; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Send a goal; see `botyard.protocols.rosbridge.bus.Bus`."""
         name = resolved(request.action)
         if name in self._actions.names:
             self._actions.send(client, request, name)
@@ -575,14 +571,14 @@ class Rosbridge:
             self._goals.send(client, request, name)
 
     def cancel_goal(self, client: RosbridgeSession, action: str, ident: Id) -> None:
-        """Cancel a goal; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Cancel a goal; see `botyard.protocols.rosbridge.bus.Bus`."""
         if not self._actions.cancel(client, resolved(action), ident):
             self._goals.cancel(client, resolved(action), ident)
 
     def register_action(
         self, client: RosbridgeSession, action: str, type_name: str
     ) -> None:
-        """Serve an action of a client; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Serve an action of a client; see `botyard.protocols.rosbridge.bus.Bus`."""
         name = resolved(action)
         if name + SEND in self.services:
             raise PeerError(
@@ -592,13 +588,13 @@ class Rosbridge:
         self._actions.register(client, name, action, type_name)
 
     def unregister_action(self, client: RosbridgeSession, action: str) -> None:
-        """Withdraw a client's action; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Withdraw a client's action; see `botyard.protocols.rosbridge.bus.Bus`."""
         self._actions.unregister(client, resolved(action))
 
     def publish_feedback(
         self, client: RosbridgeSession, ident: str, values: Any
     ) -> None:
-        """Pass feedback of a goal; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Pass feedback of a goal; see `botyard.protocols.rosbridge.bus.Bus`."""
         self._actions.feedback(client, ident, values)
 
     def end_goal(
@@ -609,7 +605,7 @@ class Rosbridge:
         values: Any,
         is_good: bool,
     ) -> None:
-        """End a goal; see `botyard.protocols.rosbridge.session.Bus`."""
+        """End a goal; see `botyard.protocols.rosbridge.bus.Bus`."""
         self._actions.ended(client, ident, status, values, is_good)
 
     def read(self, topic: str, reader: Reader) -> None:
@@ -630,7 +626,7 @@ class Rosbridge:
     # -- the end
 
     def release_client(self, client: RosbridgeSession) -> None:
-        """Release a client; see `botyard.protocols.rosbridge.session.Bus`."""
+        """Release a client; see `botyard.protocols.rosbridge.bus.Bus`."""
         self._goals.release_client(client)
         self._actions.release_client(client)
         # A copy, because unused channels are removed in the loop.

@@ -14,9 +14,10 @@ from botyard.names import shown
 from botyard.protocols.ros_messages.actions import UUID_BYTES, Status
 from botyard.protocols.ros_messages.limits import MAX_TEXT
 from botyard.protocols.ros_messages.types import action_name
+from botyard.protocols.rosbridge.bus import Answer
 from botyard.protocols.rosbridge.encodings import Outgoing
 from botyard.protocols.rosbridge.operations import Id, SendActionGoal, kept
-from botyard.protocols.rosbridge.session import Answer, RosbridgeSession
+from botyard.protocols.rosbridge.session import RosbridgeSession
 from botyard.protocols.rosbridge.values import Values
 from botyard.protocols.shares import cost
 

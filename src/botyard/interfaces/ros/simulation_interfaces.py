@@ -45,9 +45,9 @@ from botyard.interfaces.ros.spawning import Spawning
 from botyard.interfaces.ros.worlds import SCHEME, Worlds
 from botyard.names import shown
 from botyard.protocols.ros_messages.actions import ActionServer, Goal, Status
+from botyard.protocols.ros_messages.graphoffers import Service
 from botyard.protocols.ros_messages.limits import MAX_LISTED
 from botyard.protocols.ros_messages.messages import Messages, Stamp
-from botyard.protocols.ros_messages.robot import Service
 from botyard.protocols.ros_messages.simulation_interfaces import (
     CHANGING,
     PACKAGE,

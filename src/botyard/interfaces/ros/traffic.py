@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol
 
 from botyard.errors import WorldError
 from botyard.interfaces.ros.transport import EncodedMessage, Publication, Transport
+from botyard.protocols.ros_messages.graphoffers import Input, Topic
 from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
 from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.supervisors.base import Supervisor

@@ -36,15 +36,10 @@ from botyard.interfaces.ros.simulation_interfaces import RosSimulator
 from botyard.names import shown
 from botyard.protocols.ros_messages.actions import ActionServer
 from botyard.protocols.ros_messages.frames import MAP
+from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.messages import Stamp, Transform
 from botyard.protocols.ros_messages.parameters import Parameters, Value
-from botyard.protocols.ros_messages.robot import (
-    DIAGNOSTICS_PERIOD,
-    Input,
-    RobotTopics,
-    Service,
-    Topic,
-)
+from botyard.protocols.ros_messages.robot import DIAGNOSTICS_PERIOD, RobotTopics
 from botyard.protocols.ros_messages.transforms import Transforms
 
 

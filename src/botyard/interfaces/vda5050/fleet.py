@@ -31,19 +31,21 @@ from botyard.interfaces.vda5050.routes import (
 from botyard.names import shown
 from botyard.numerics.elementary import atan2, hypot
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.protocols.vda5050 import (
+from botyard.protocols.vda5050.orders import (
     MAX_ACTIONS,
     MAX_NODES,
     Action,
-    ActionState,
     Node,
     Order,
     OrderError,
-    OrderTexts,
-    Vehicle5050,
     merge,
     parse_instant_actions,
     parse_order,
+)
+from botyard.protocols.vda5050.states import (
+    ActionState,
+    OrderTexts,
+    Vehicle5050,
     state_text,
 )
 from botyard.traffic.engine import Traffic

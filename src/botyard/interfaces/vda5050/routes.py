@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from botyard.names import shown
-from botyard.protocols.vda5050 import Order, OrderError
+from botyard.protocols.vda5050.orders import Order, OrderError
 from botyard.traffic.geometry import SearchLimit, SweptPath
 from botyard.traffic.motion import Path2
 from botyard.traffic.task import I8, TaskError, Vehicle

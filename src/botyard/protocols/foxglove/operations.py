@@ -8,6 +8,7 @@ foxglove/ws-protocol, docs/spec.md.
 from __future__ import annotations
 
 import struct
+from enum import IntEnum
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -290,3 +291,14 @@ def service_response(call: ServiceCall, encoding: str, payload: bytes) -> bytes:
 def is_id(number: int) -> bool:
     """Return whether a number fits into an id of the binary messages (uint32)."""
     return 0 <= number < _U32
+
+
+class Level(IntEnum):
+    """Levels of statuses."""
+
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+
+
+__all__ = ["Level"]

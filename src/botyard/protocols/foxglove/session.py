@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from enum import IntEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
 from botyard.errors import BotyardError, PeerError
 from botyard.names import shown
 from botyard.protocols.foxglove import operations as op
+from botyard.protocols.foxglove.bus import Bus
+from botyard.protocols.foxglove.connectiongraph import graph_changes
+from botyard.protocols.foxglove.operations import Level
 from botyard.protocols.shares import ENTRY_BYTES, Account, Shares, cost
 
 MAX_MESSAGE: Final = 1 << 20
@@ -59,84 +61,6 @@ CAPABILITIES: Final = (
     "time",
 )
 Wire = str | bytes
-Answer = Callable[[bool, Any], None]
-"""Callback with success, and the response's bytes or an error text."""
-
-
-class Level(IntEnum):
-    """Levels of statuses."""
-
-    INFO = 0
-    WARNING = 1
-    ERROR = 2
-
-
-class Bus(Protocol):
-    """Topics, services and parameters, as sessions use them.
-
-    Every method may raise a `BotyardError`, which is reported to the client.
-    """
-
-    @property
-    def session_id(self) -> str:
-        """Id that differs from run to run; clients drop their data of another one."""
-        ...
-
-    @property
-    def time_ns(self) -> int:
-        """Present time, ns."""
-        ...
-
-    def channels(self) -> list[op.Channel]:
-        """Return all topics."""
-        ...
-
-    def services(self) -> list[op.Service]:
-        """Return all services."""
-        ...
-
-    def subscribe(self, client: FoxgloveSession, channel: int) -> None:
-        """Deliver the messages of a channel to `FoxgloveSession.deliver`.
-
-        The last message of a latched topic is delivered at once.
-        """
-        ...
-
-    def unsubscribe(self, client: FoxgloveSession, channel: int) -> None:
-        """Stop the delivery of a channel."""
-        ...
-
-    def publish(
-        self, client: FoxgloveSession, channel: op.ClientChannel, payload: bytes
-    ) -> None:
-        """Publish a message of a topic that the client advertises."""
-        ...
-
-    def listens(self, topic: str) -> bool:
-        """Return whether a topic has a subscriber."""
-        ...
-
-    def call(
-        self, client: FoxgloveSession, call: op.ServiceCall, answer: Answer
-    ) -> None:
-        """Call a service; `answer` is called once, now or later, unless this raises."""
-        ...
-
-    def parameters(self, client: FoxgloveSession) -> Mapping[str, op.Parameter]:
-        """Return all parameters."""
-        ...
-
-    def set_parameter(self, client: FoxgloveSession, parameter: op.Parameter) -> None:
-        """Set a parameter."""
-        ...
-
-    def connections(self) -> Mapping[str, list[dict[str, Any]]]:
-        """Return the fields of ``connectionGraphUpdate``."""
-        ...
-
-    def release_client(self, client: FoxgloveSession) -> None:
-        """Release a client that has left."""
-        ...
 
 
 def _room_of(channel: op.ClientChannel) -> int:
@@ -172,7 +96,7 @@ class FoxgloveSession:
 
     def __init__(
         self,
-        bus: Bus,
+        bus: Bus[FoxgloveSession],
         name: str,
         wake: Callable[[], None] = lambda: None,
         warn: Callable[[str], None] = lambda _text: None,
@@ -290,7 +214,8 @@ class FoxgloveSession:
 
         if self._graph_stale and self._graph is not None:
             self._graph_stale = False
-            fields = self._changed_graph(self._graph)
+            before, self._graph = self._graph, self._bus.connections()
+            fields = graph_changes(before, self._graph)
             if any(fields.values()):
                 return op.text_of("connectionGraphUpdate", **fields)
 
@@ -405,45 +330,6 @@ class FoxgloveSession:
         if self._graph is not None:
             self._graph_stale = True
             self._wake()
-
-    def _changed_graph(
-        self, old: Mapping[str, list[dict[str, Any]]]
-    ) -> dict[str, list[Any]]:
-        now = self._graph = self._bus.connections()
-        before = {
-            key: {entry["name"]: entry for entry in entries}
-            for key, entries in old.items()
-        }
-        fields: dict[str, list[Any]] = {
-            key: [
-                entry
-                for entry in entries
-                if before.get(key, {}).get(entry["name"]) != entry
-            ]
-            for key, entries in now.items()
-        }
-        names = {
-            key: {entry["name"] for entry in entries} for key, entries in now.items()
-        }
-        topics = "publishedTopics", "subscribedTopics"
-        gone = {n for key in topics for n in before.get(key, {})} - {
-            n for key in topics for n in names[key]
-        }
-        # A topic with a publisher or subscriber left stays; an empty list shows the
-        # part without one.
-        for key, ids in zip(topics, ("publisherIds", "subscriberIds"), strict=True):
-            fields[key] += [
-                {"name": n, ids: []}
-                for n in before.get(key, {})
-                if n not in names[key] and n not in gone
-            ]
-
-        services = {*before.get("advertisedServices", {})} - names["advertisedServices"]
-        return {
-            **fields,
-            "removedTopics": sorted(gone),
-            "removedServices": sorted(services),
-        }
 
     def status(self, level: Level, text: str) -> None:
         """Send a status to the client."""
@@ -703,8 +589,6 @@ __all__ = [
     "ENCODINGS",
     "MAX_MESSAGE",
     "MAX_WAITING",
-    "Bus",
     "FoxgloveSession",
-    "Level",
     "Subscription",
 ]

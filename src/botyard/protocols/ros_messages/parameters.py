@@ -17,9 +17,9 @@ import numpy as np
 
 from botyard.errors import BotyardError, PeerError
 from botyard.names import shown
+from botyard.protocols.ros_messages.graphoffers import Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_LISTED
 from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.robot import Service, Topic
 from botyard.protocols.ros_messages.types import Types
 
 NOT_SET: Final = 0

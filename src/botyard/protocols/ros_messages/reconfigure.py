@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from botyard.errors import WorldError
 from botyard.model.robotport import RobotPort
+from botyard.protocols.ros_messages.graphoffers import Service, Topic
 from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.robot import Service, Topic
 from botyard.protocols.ros_messages.types import Types
 
 

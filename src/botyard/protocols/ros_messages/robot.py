@@ -5,12 +5,9 @@ Topics without subscribers cost nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
-from zlib import crc32
 
 import numpy as np
 
@@ -29,7 +26,7 @@ from botyard.protocols.ros_messages.devices import (
     shown_devices,
 )
 from botyard.protocols.ros_messages.frames import MAP, MovingFrames
-from botyard.protocols.ros_messages.limits import MAX_INPUT
+from botyard.protocols.ros_messages.graphoffers import Topic
 from botyard.protocols.ros_messages.messages import (
     NO_COVARIANCE,
     ODOMETRY_COVARIANCE,
@@ -53,119 +50,6 @@ AMCL_STEP_RAD: Final = 0.2
 
 They are its parameters ``update_min_d`` and ``update_min_a``.
 """
-
-
-@dataclass(slots=True, eq=False)
-class Topic:
-    """Published topic.
-
-    Attributes
-    ----------
-    name : str
-        Absolute name.
-    type_name : str
-        Type, for example ``nav_msgs/Odometry``.
-    make : callable
-        Makes the message of the present state; it returns None if there is nothing to
-        publish.
-    about : str
-        One line of description.
-    version : callable or None
-        If given, the topic is latched: a message is published when this value changes,
-        and new subscribers get the last one. With a period the value is checked once in
-        each.
-    queue : int
-        Queue length of a slow subscriber.
-    period : float
-        Simulated time between two messages, s; 0 for every step. Topics of one period
-        are due in different steps, according to their names.
-    wanted : callable
-        Called with True for the first subscriber, and with False after the last one.
-    only : str
-        Wire format that has this type, ``ros1`` or ``cdr``; empty for both.
-    quick : callable or None
-        Fast encoder: returns the bytes of the present message in a wire format
-        (``ros1`` or ``cdr``), without a message object.
-    device : str
-        Device of the robot that it shows; empty for none.
-    age_us : callable or None
-        Returns the age of the shown measurement, µs of simulated time; an old
-        measurement is published once. None if it always shows the present state.
-    sensor : hashable
-        Key of the range sensor that must be measured (`Fleet.measure`) before a message
-        is made; None if none must be.
-    publish : callable
-        Publishes the result of `make` at once, also while the simulation is paused, for
-        events instead of states. The graph that offers the topic sets it.
-    is_kept : bool
-        Whether late subscribers get the last `queue` messages (ROS 2 over DDS), for
-        events such as log lines.
-    """
-
-    name: str
-    type_name: str
-    make: Callable[[Stamp], Any]
-    about: str
-    version: Callable[[], Hashable] | None = None
-    queue: int = 10
-    period: float = 0.0
-    wanted: Callable[[bool], None] = lambda _on: None
-    only: str = ""
-    quick: Callable[[str, Stamp], bytes] | None = None
-    device: str = ""
-    age_us: Callable[[], int] | None = None
-    sensor: Hashable = None
-    publish: Callable[[], None] = lambda: None
-    is_kept: bool = False
-
-    def period_at(self, time_us: int) -> tuple[int, int]:
-        """Return start and end of the period that contains a simulated time, µs.
-
-        A message is due in the first step of each period.
-        """
-        period_us = max(1, round(self.period * 1e6))
-        # The hash spreads topics of one period over the steps; CRC-32, because `hash`
-        # differs from run to run.
-        begin = time_us - (time_us + crc32(self.name.encode())) % period_us
-        return begin, begin + period_us
-
-    @property
-    def latched(self) -> bool:
-        """Whether new subscribers get the last message."""
-        return self.version is not None
-
-
-@dataclass(slots=True, eq=False)
-class Input:
-    """Subscribed topic.
-
-    Messages longer than `limit`, bytes, are not decoded. `operation` is its operation
-    of the control surface.
-    """
-
-    name: str
-    type_name: str
-    take: Callable[[Any], None]
-    about: str
-    limit: int = MAX_INPUT
-    operation: type[Any] | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Service:
-    """Service: `serve` returns a response, or raises a `BotyardError`.
-
-    `operation` is its operation of the control surface; None if it only reads. A
-    service of ROS 2 (`only` is ``cdr``) may return a future of a response, which is
-    sent later.
-    """
-
-    name: str
-    type_name: str
-    serve: Callable[[Any], Any]
-    about: str
-    only: str = ""
-    operation: type[Any] | None = None
 
 
 def _late(
@@ -532,125 +416,3 @@ class RobotTopics:
             text,
             [*values, ("charge", f"{electrics.charge:.0f}")],
         )
-
-
-class Driver:
-    """Executes cmd_vel for a robot, with a watchdog that stops it.
-
-    Parameters
-    ----------
-    port : RobotPort
-        The robot.
-    claim, release : callable
-        Claim the robot for ROS, and release it.
-    timeout : float
-        Timeout of the watchdog: simulated time without a command, s; 0 for none.
-    clock : callable
-        Returns the time on the clock of message stamps.
-    log : callable
-        Logs a warning.
-
-    Attributes
-    ----------
-    refused : int
-        Number of commands that were refused because their stamps were older than
-        `timeout`.
-    """
-
-    def __init__(
-        self,
-        port: RobotPort,
-        claim: Callable[[], None],
-        release: Callable[[], None],
-        timeout: float,
-        clock: Callable[[], Stamp],
-        log: Callable[[str], None],
-    ) -> None:
-        self._port = port
-        self._claim, self._release = claim, release
-        self._timeout_us = round(timeout * 1e6)
-        self._clock = clock
-        self._log = log
-        self._last_us = -1
-        self._warned = False
-        self.refused = 0
-
-    @property
-    def is_active(self) -> bool:
-        """Whether ROS commands the robot at present."""
-        return self._last_us >= 0
-
-    def twist(self, message: Any) -> None:
-        """Execute a geometry_msgs/Twist, m/s and rad/s."""
-        v, vy, w = (
-            float(message.linear.x),
-            float(message.linear.y),
-            float(message.angular.z),
-        )
-        if not (math.isfinite(v) and math.isfinite(vy) and math.isfinite(w)):
-            self._log("cmd_vel ignored: expected finite values")
-            return
-
-        # Pioneer robots ignore motion commands while the motors are off.
-        if not self._port.state().motors:
-            # Logged once, because commands come many times a second.
-            if not self._warned:
-                why = self._port.electrics.inhibited or "service enable_motors"
-                self._log(f"cmd_vel ignored: the motors are off ({why})")
-
-            self._warned = True
-            return
-
-        # Motors were turned on again: the next time is worth another warning.
-        self._warned = False
-        # The first command after a pause: ROS takes the robot.
-        if self._last_us < 0:
-            self._claim()
-        self._last_us = self._port.time_us
-        self._port.set_velocity(v=v, w=w, vy=vy)
-
-    def stamped(self, message: Any) -> None:
-        """Execute a geometry_msgs/TwistStamped; an old one is refused.
-
-        Old means older than the timeout. A stamp of 0 means now.
-        """
-        sent, now = Stamp.of(message.header.stamp), self._clock()
-        age_us = (now.sec - sent.sec) * 1_000_000 + (now.nanosec - sent.nanosec) // 1000
-        # An old command in a queue must not move the robot.
-        if sent != (0, 0) and 0 < self._timeout_us < age_us:
-            if not self.refused:
-                self._log(
-                    f"cmd_vel refused: its stamp is {age_us / 1e6:.3f} s before "
-                    f"the present time, {now.sec}.{now.nanosec:09d};"
-                    f" expected at most {self._timeout_us / 1e6:g} s "
-                    "(--cmd-vel-timeout); further ones are only counted"
-                )
-
-            self.refused += 1
-            return
-
-        self.twist(message.twist)
-
-    def tick(self) -> None:
-        """Check the watchdog; called after each step."""
-        if self._last_us < 0 or not self._timeout_us:
-            return
-        # Simulated time may have gone back to an earlier moment.
-        self._last_us = min(self._last_us, self._port.time_us)
-        if self._port.time_us - self._last_us > self._timeout_us:
-            self.end()
-
-    def end(self) -> None:
-        """Stop the robot and release it."""
-        if self._last_us >= 0:
-            self._last_us = -1
-            self._port.stop()
-            self._release()
-
-    def enable(self, on: bool) -> None:
-        """Turn the motors on or off."""
-        why = self._port.electrics.inhibited
-        # The command is still passed on: the motors start when the reason has gone.
-        if on and why:
-            self._log(f"the motors stay off: {why}")
-        self._port.enable_motors(on)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from botyard.protocols.ros_messages.graphoffers import Topic
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.quick import QuickTransforms
-from botyard.protocols.ros_messages.robot import RobotTopics, Topic
+from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.types import Types
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from botyard.errors import BotyardError, PeerError
 from botyard.names import shown
 from botyard.protocols.rosbridge import operations as op
+from botyard.protocols.rosbridge.bus import Answer, Bus
 from botyard.protocols.rosbridge.encodings import (
     COMPRESSIONS,
     MIN_FRAGMENT,
@@ -70,118 +71,6 @@ _UNREAD: Final = "there is no room for the answer: too many lie unread"
 FAILED: Final = 0
 """Status of an action's result without a goal: action_msgs/GoalStatus, unknown."""
 
-Answer = Callable[[bool, Any], None]
-"""Callback with whether a service call has succeeded, and its values or an error text.
-"""
-
-
-class Bus(Protocol):
-    """Topics, services and actions, as sessions use them.
-
-    Every method may raise a `BotyardError`, which is reported to the client.
-    """
-
-    def subscribe(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
-        """Deliver a topic's messages under this name to `RosbridgeSession.deliver`.
-
-        The last message of a latched topic is delivered at once.
-        """
-        ...
-
-    def unsubscribe(self, client: RosbridgeSession, topic: str) -> None:
-        """Stop the delivery of a topic."""
-        ...
-
-    def register_publisher(
-        self, client: RosbridgeSession, topic: str, type_name: str
-    ) -> None:
-        """Register the client as publisher of messages of a type."""
-        ...
-
-    def unregister_publisher(self, client: RosbridgeSession, topic: str) -> None:
-        """Unregister the client as publisher."""
-        ...
-
-    def publish(
-        self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int
-    ) -> None:
-        """Publish a message, whose operation had `size` bytes."""
-        ...
-
-    def call(
-        self,
-        client: RosbridgeSession,
-        service: str,
-        values: Any,
-        size: int,
-        answer: Answer,
-    ) -> Callable[[], None]:
-        """Call a service by an operation of `size` bytes.
-
-        `answer` is called once, now or later, unless this raises. Returns a function
-        that abandons the call, when no caller waits for the answer any more.
-        """
-        ...
-
-    def register_service(
-        self, client: RosbridgeSession, service: str, type_name: str
-    ) -> None:
-        """Register the client as server of a service (`RosbridgeSession.request`)."""
-        ...
-
-    def unregister_service(self, client: RosbridgeSession, service: str) -> None:
-        """Unregister the client as server of a service."""
-        ...
-
-    def responded(
-        self, client: RosbridgeSession, ident: str, is_good: bool, values: Any
-    ) -> None:
-        """Take the client's response to the request with an id."""
-        ...
-
-    def send_goal(self, client: RosbridgeSession, request: op.SendActionGoal) -> None:
-        """Send a goal to an action.
-
-        Unless this raises, `RosbridgeSession.goal_feedback` is called any number of
-        times, and then `goal_ended` once.
-        """
-        ...
-
-    def cancel_goal(self, client: RosbridgeSession, action: str, ident: op.Id) -> None:
-        """Cancel the client's goal with an id."""
-        ...
-
-    def register_action(
-        self, client: RosbridgeSession, action: str, type_name: str
-    ) -> None:
-        """Register the client as server of an action."""
-        ...
-
-    def unregister_action(self, client: RosbridgeSession, action: str) -> None:
-        """Unregister the client as server of an action."""
-        ...
-
-    def publish_feedback(
-        self, client: RosbridgeSession, ident: str, values: Any
-    ) -> None:
-        """Take the client's feedback of the goal with an id."""
-        ...
-
-    def end_goal(
-        self,
-        client: RosbridgeSession,
-        ident: str,
-        status: int,
-        values: Any,
-        is_good: bool,
-    ) -> None:
-        """Take the client's result of the goal with an id."""
-        ...
-
-    def release_client(self, client: RosbridgeSession) -> None:
-        """Release a client that has left."""
-        ...
-
 
 class _Call:
     """Unanswered service call, with its deadline, s."""
@@ -221,7 +110,7 @@ class RosbridgeSession:
 
     def __init__(
         self,
-        bus: Bus,
+        bus: Bus[RosbridgeSession],
         clock: Callable[[], float],
         wake: Callable[[], None] = lambda: None,
         warn: Callable[[str], None] = lambda _text: None,
@@ -668,4 +557,4 @@ class RosbridgeSession:
             self._answer({"op": "status", "level": level, "msg": text}, ident)
 
 
-__all__ = ["MAX_FRAME", "MAX_MESSAGE", "Answer", "Bus", "RosbridgeSession"]
+__all__ = ["MAX_FRAME", "MAX_MESSAGE", "RosbridgeSession"]

@@ -12,8 +12,8 @@ from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import BotyardError, PeerError
 from botyard.interfaces.ros.transport import EncodedMessage, Handle, Publication
 from botyard.names import shown
+from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_REQUESTS, MAX_TEXT
-from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, service_name
 from botyard.servers.throttledlog import ThrottledLog
 

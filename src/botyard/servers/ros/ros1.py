@@ -26,7 +26,7 @@ from botyard.control.control import EXIT_DENIED
 from botyard.control.later import then
 from botyard.errors import PeerError
 from botyard.interfaces.ros.transport import EncodedMessage
-from botyard.protocols.ros_messages.robot import Input, Service, Topic
+from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.types import ServiceType, Types
 from botyard.protocols.tcpros import api, wire
 from botyard.servers.addresses import advertised_host

@@ -19,8 +19,8 @@ from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import BotyardError, PeerError
 from botyard.interfaces.http_admission import source_of
 from botyard.names import shown
+from botyard.protocols.ros_messages.graphoffers import Input
 from botyard.protocols.ros_messages.limits import MAX_INPUT
-from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.tcpros import api
 from botyard.protocols.tcpros.http import address

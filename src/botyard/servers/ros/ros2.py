@@ -17,8 +17,8 @@ from botyard.protocols.dds import naming
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.graph import Graph
 from botyard.protocols.dds.services import Call, ServiceServer
+from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_REQUEST
-from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full
 from botyard.protocols.rtps.qos import Durability, Qos
 from botyard.protocols.rtps.reader import Reader, Sample

@@ -20,12 +20,12 @@ from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
 from botyard.interfaces.ros.transport import EncodedMessage
+from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
 from botyard.protocols.ros_messages.limits import (
     MAX_REQUEST,
     MAX_REQUESTS,
     MAX_WAITING,
 )
-from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.protocols.zenoh_keys import (
     GID,

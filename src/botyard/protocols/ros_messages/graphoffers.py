@@ -1,0 +1,126 @@
+"""Topics and services that a ROS graph offers: what each is named and how it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+from botyard.protocols.ros_messages.limits import MAX_INPUT
+from botyard.protocols.ros_messages.messages import (
+    Stamp,
+)
+
+
+@dataclass(slots=True, eq=False)
+class Topic:
+    """Published topic.
+
+    Attributes
+    ----------
+    name : str
+        Absolute name.
+    type_name : str
+        Type, for example ``nav_msgs/Odometry``.
+    make : callable
+        Makes the message of the present state; it returns None if there is nothing to
+        publish.
+    about : str
+        One line of description.
+    version : callable or None
+        If given, the topic is latched: a message is published when this value changes,
+        and new subscribers get the last one. With a period the value is checked once in
+        each.
+    queue : int
+        Queue length of a slow subscriber.
+    period : float
+        Simulated time between two messages, s; 0 for every step. Topics of one period
+        are due in different steps, according to their names.
+    wanted : callable
+        Called with True for the first subscriber, and with False after the last one.
+    only : str
+        Wire format that has this type, ``ros1`` or ``cdr``; empty for both.
+    quick : callable or None
+        Fast encoder: returns the bytes of the present message in a wire format
+        (``ros1`` or ``cdr``), without a message object.
+    device : str
+        Device of the robot that it shows; empty for none.
+    age_us : callable or None
+        Returns the age of the shown measurement, µs of simulated time; an old
+        measurement is published once. None if it always shows the present state.
+    sensor : hashable
+        Key of the range sensor that must be measured (`Fleet.measure`) before a message
+        is made; None if none must be.
+    publish : callable
+        Publishes the result of `make` at once, also while the simulation is paused, for
+        events instead of states. The graph that offers the topic sets it.
+    is_kept : bool
+        Whether late subscribers get the last `queue` messages (ROS 2 over DDS), for
+        events such as log lines.
+    """
+
+    name: str
+    type_name: str
+    make: Callable[[Stamp], Any]
+    about: str
+    version: Callable[[], Hashable] | None = None
+    queue: int = 10
+    period: float = 0.0
+    wanted: Callable[[bool], None] = lambda _on: None
+    only: str = ""
+    quick: Callable[[str, Stamp], bytes] | None = None
+    device: str = ""
+    age_us: Callable[[], int] | None = None
+    sensor: Hashable = None
+    publish: Callable[[], None] = lambda: None
+    is_kept: bool = False
+
+    def period_at(self, time_us: int) -> tuple[int, int]:
+        """Return start and end of the period that contains a simulated time, µs.
+
+        A message is due in the first step of each period.
+        """
+        period_us = max(1, round(self.period * 1e6))
+        # The hash spreads topics of one period over the steps; CRC-32, because `hash`
+        # differs from run to run.
+        begin = time_us - (time_us + crc32(self.name.encode())) % period_us
+        return begin, begin + period_us
+
+    @property
+    def latched(self) -> bool:
+        """Whether new subscribers get the last message."""
+        return self.version is not None
+
+
+@dataclass(slots=True, eq=False)
+class Input:
+    """Subscribed topic.
+
+    Messages longer than `limit`, bytes, are not decoded. `operation` is its operation
+    of the control surface.
+    """
+
+    name: str
+    type_name: str
+    take: Callable[[Any], None]
+    about: str
+    limit: int = MAX_INPUT
+    operation: type[Any] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Service:
+    """Service: `serve` returns a response, or raises a `BotyardError`.
+
+    `operation` is its operation of the control surface; None if it only reads. A
+    service of ROS 2 (`only` is ``cdr``) may return a future of a response, which is
+    sent later.
+    """
+
+    name: str
+    type_name: str
+    serve: Callable[[Any], Any]
+    about: str
+    only: str = ""
+    operation: type[Any] | None = None
