@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from bench.common import cpu, map_path
-from botyard.engine.build import build_grid
 from botyard.engine.layout import Grid
+from botyard.engine.wallgrid import build_grid
 from botyard.formats.registry import load_scene
 
 SOURCE = Path(__file__).with_name("reference.c")

@@ -18,7 +18,7 @@ import numpy as np
 from bench import clients
 from bench.common import Row, apart, cpu, map_path, memory
 from bench.rays import GHOST, scene_with_lasers
-from botyard.engine.build import build_grid
+from botyard.engine.wallgrid import build_grid
 from botyard.formats.registry import load_scene
 from botyard.model.scene import Scene
 

@@ -28,7 +28,7 @@ def picture(kind: str) -> np.ndarray:
 
 def read(path: str) -> dict[str, Any]:
     """Wall seconds and memory of reading a file and building its grid."""
-    from botyard.engine.build import build_grid
+    from botyard.engine.wallgrid import build_grid
     from botyard.formats.registry import load_scene
 
     build_grid(load_scene("office"))  # kernels

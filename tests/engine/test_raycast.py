@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.devices.ranging import RangeDevices
-from botyard.engine import build
 from botyard.engine import commands as cmd
-from botyard.engine.build import BodySpec, build_grid, crowding
+from botyard.engine import wallgrid
+from botyard.engine.build import BodySpec
 from botyard.engine.kernels.beams import SECTORS, sector_of
 from botyard.engine.kernels.grid import quadrant_clearance, wall_distance
 from botyard.engine.simulation import Engine
+from botyard.engine.wallgrid import build_grid, crowding
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose, compose
 from botyard.model.beams import Bundle, ReflectorRule
@@ -618,7 +619,7 @@ def test_many_long_walls_cost_no_more_memory_than_they_may(
     rng = np.random.default_rng(1)
     segments = rng.uniform(0.0, 1000.0, (300, 4))
     usual = build_grid(Scene(segments=segments))
-    monkeypatch.setattr(build, "MAX_ENTRIES", 3000.0)
+    monkeypatch.setattr(wallgrid, "MAX_ENTRIES", 3000.0)
     grid = build_grid(Scene(segments=segments))
     assert len(usual.seg) > 100_000
     assert len(grid.seg) <= 3000 + 4 * len(segments), (

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from botyard.devices.ranging import RangeDevices
-from botyard.engine.build import build_grid
 from botyard.engine.kernels import wallspans
 from botyard.engine.kernels.beams import (
     Noise,
@@ -24,6 +23,7 @@ from botyard.engine.kernels.wallspans import (
     wide_cells,
 )
 from botyard.engine.simulation import Engine
+from botyard.engine.wallgrid import build_grid
 from botyard.geometry import Pose
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Returns, Visible

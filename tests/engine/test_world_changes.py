@@ -13,14 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.engine import commands as cmd
-from botyard.engine.build import (
-    build_bodies,
-    build_grid,
-    drop_bodies,
-    keep_bodies,
-    robot_body,
-)
+from botyard.engine.build import build_bodies, drop_bodies, keep_bodies, robot_body
 from botyard.engine.commands import SetPoseAxis, SetVisible
+from botyard.engine.wallgrid import build_grid
 from botyard.errors import CommandError
 from botyard.geometry import Pose, transform_point
 from botyard.model.dynamics import DynamicsSpec

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from botyard.engine.build import BodySpec, grid_of_segments
+from botyard.engine.build import BodySpec
 from botyard.engine.layout import Grid
 from botyard.engine.simulation import Engine
+from botyard.engine.wallgrid import grid_of_segments
 from botyard.geometry import Pose
 from botyard.model.kinematics import Drive, Kinematics
 from botyard.model.obstacles import Returns

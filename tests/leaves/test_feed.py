@@ -8,7 +8,7 @@ import pytest
 from botyard.api.revisions import SAVED, Revisions, Subject
 from botyard.controllers.assignment import employ
 from botyard.controllers.wander import Wander
-from botyard.engine.build import build_grid
+from botyard.engine.wallgrid import build_grid
 from botyard.errors import StateError
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec

@@ -25,7 +25,6 @@ from botyard.engine.build import (
     box_body,
     build_bins,
     build_bodies,
-    build_grid,
     drop_bodies,
     insert_in_order,
     join_bodies,
@@ -56,6 +55,7 @@ from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
 from botyard.engine.store import StateStore
 from botyard.engine.tables import NOBODY, Table, renumber
+from botyard.engine.wallgrid import build_grid
 from botyard.errors import WorldError
 from botyard.geometry import Outline, Pose, relative
 from botyard.model.dynamics import DynamicsSpec, area_moments

@@ -13,24 +13,27 @@ its states, one per second. Commands come from the journal.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard.api import arguments
-from botyard.engine.commands import SetVelocity
-from botyard.errors import ArgumentError, BotyardError, RecordingError, StateError
-from botyard.formats.budget import Budget, Meter
-from botyard.geometry import yaw_of_quaternion
-from botyard.model.world import THING
-from botyard.recording import frames
+from botyard.errors import ArgumentError, RecordingError
+from botyard.formats.budget import Budget
+from botyard.recording.cdrnumbers import (
+    F4,
+    ODOMETRY,
+    SCAN,
+    BadMessageError,
+    odometry_of,
+    scan_of,
+)
 from botyard.recording.codec import decode_entry
-from botyard.recording.comparing import body_columns, roster_of
+from botyard.recording.comparing import body_columns
 from botyard.recording.own_channels import (
     EVENTS,
     JOURNAL,
@@ -39,30 +42,13 @@ from botyard.recording.own_channels import (
     unpack_json,
 )
 from botyard.recording.reader import Message, Reader
-from botyard.recording.samples import ros_names
+from botyard.recording.recordedrows import RecordedRow, RecordedRows
 from botyard.sim.journal import (
-    JUMPS,
-    AddRobots,
     Entry,
-    RemoveBox,
-    RemoveRobots,
-    Submit,
-    SubmitEach,
-    SubmitVelocities,
 )
 
 F8 = NDArray[np.float64]
-F4 = NDArray[np.float32]
-ODOMETRY: Final = "nav_msgs/msg/Odometry"
-SCAN: Final = "sensor_msgs/msg/LaserScan"
 TRUTH, ODOM = "base_pose_ground_truth", "odom"
-_LITTLE_ENDIAN: Final = b"\x00\x01"
-_U32: Final = struct.Struct("<I")
-_POSE: Final = struct.Struct("<7d")
-_SIX: Final = struct.Struct("<6d")
-_SCAN: Final = struct.Struct("<7f")
-_COVARIANCE: Final = 36 * 8
-MAX_BEAMS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +194,7 @@ class Recording:
                 found.append((time_ns / 1e9, *values))
 
         with Reader(self.path, self.budget) as file:
-            for _ in _Rows(file, self.budget, take):
+            for _ in RecordedRows(file, self.budget, take):
                 pass
 
         table = np.array(found, np.float64).reshape(-1, 4)
@@ -252,243 +238,12 @@ def load(path: str | PathLike[str], *, budget: Budget = Budget()) -> Recording:
         return _Loader(file, budget).load()
 
 
-# -- ROS 2 messages in CDR: only the numbers at known positions are decoded
-
-
-class _Bad(Exception):
-    """Bytes do not have the expected type."""
-
-
-def _behind_texts(data: bytes, count: int, align: int) -> int:
-    """Return the offset of the numbers after a time stamp and `count` strings."""
-    # Recorders write the byte order of their machine, and all supported ones are
-    # little-endian.
-    if data[:2] != _LITTLE_ENDIAN:
-        raise _Bad("it is not little-endian CDR")
-    # The CDR header has four bytes, and the time stamp eight.
-    at = 12
-    for _ in range(count):
-        # CDR aligns each value relative to the end of the header.
-        at = 4 + (at - 4 + 3) // 4 * 4
-        if at + 4 > len(data):
-            raise _Bad("it is cut short")
-        # The length counts the terminating zero byte.
-        at += 4 + _U32.unpack_from(data, at)[0]
-
-    return 4 + (at - 4 + align - 1) // align * align
-
-
-def odometry_of(
-    data: bytes,
-) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Return pose and twist of a nav_msgs/Odometry message.
-
-    Pose: x, y (m), yaw (rad). Twist: forward, left (m/s), yaw rate (rad/s).
-    """
-    at = _behind_texts(data, 2, 8)
-    if at + _POSE.size + _SIX.size + 2 * _COVARIANCE > len(data):
-        raise _Bad("it is cut short")
-    x, y, _, *quaternion = _POSE.unpack_from(data, at)
-    # The twist follows the 6 x 6 covariance of the pose.
-    vx, vy, _, _, _, w = _SIX.unpack_from(data, at + _POSE.size + _COVARIANCE)
-    return (x, y, yaw_of_quaternion(*quaternion)), (vx, vy, w)
-
-
-def scan_of(data: bytes) -> tuple[float, float, F4, F4]:
-    """Return the angles, ranges and intensities of a sensor_msgs/LaserScan message.
-
-    The angles are the bearing of the first beam and the angle between beams, rad;
-    ranges in m. The intensities can be empty.
-    """
-    at = _behind_texts(data, 1, 4)
-    if at + _SCAN.size > len(data):
-        raise _Bad("it is cut short")
-    first, _, increment, *_ = _SCAN.unpack_from(data, at)
-    ranges, at = _floats(data, at + _SCAN.size)
-    intensities, _ = _floats(data, at)
-    return first, increment, ranges, intensities
-
-
-def _floats(data: bytes, at: int) -> tuple[F4, int]:
-    """Return a sequence of float32, and the offset after it."""
-    if at + 4 > len(data):
-        raise _Bad("it is cut short")
-    count = _U32.unpack_from(data, at)[0]
-    # A false length must not reserve memory before the check.
-    if count > MAX_BEAMS or at + 4 + 4 * count > len(data):
-        raise _Bad("it is cut short")
-    return np.frombuffer(data, "<f4", count, at + 4), at + 4 + 4 * count
-
-
-# -- rows
-
-
-class _Row(NamedTuple):
-    """Message of a row: row, index of the robot, topic without the robot's name."""
-
-    number: int
-    robot: int
-    name: str
-    message: Message
-
-
-class _Rows:
-    """Finder of rows and robots of messages, in the order of the file.
-
-    Rows are the times at which samples were recorded. A message with a new time starts
-    the next row. `on_command` is called with each velocity command: the robot's name,
-    the time, ns, and the resulting command.
-    """
-
-    def __init__(
-        self,
-        file: Reader,
-        budget: Budget,
-        on_command: Callable[[str, int, list[float]], object] = lambda *_: None,
-    ) -> None:
-        self._file, self._budget, self._on_command = file, budget, on_command
-        self.robots: dict[str, int] = {}
-        self.times: list[int] = []
-        self.commands: dict[str, list[float]] = {}
-        self._bodies: list[str] = []
-        self._things: set[str] = set()
-        self._topics: dict[str, tuple[int, str]] | None = None
-        self._state: bytes | None = None
-        self._is_broken = False
-        self.meter = Meter(budget, file.path, RecordingError)
-
-    def __iter__(self) -> Iterator[_Row | Message]:
-        """Yield rows, and all other messages except changes unmodified."""
-        types, now = (ODOMETRY, SCAN), -1
-        for message in self._file.messages():
-            topic, kind = message.channel.topic, message.channel.schema.name
-            if topic == STATES:
-                self._take_state(message.data)
-            elif topic == JOURNAL:
-                self._take_entry(message)
-                continue
-            elif kind in types:
-                found = self._find(topic)
-                if found is None:
-                    continue
-                if message.time != now:
-                    now = message.time
-                    self.meter.add("cells", 1)
-                    self.times.append(now)
-
-                yield _Row(len(self.times) - 1, *found, message)
-                continue
-
-            yield message
-
-    @property
-    def state(self) -> bytes | None:
-        """Latest state; None if it cannot be read."""
-        return self._state
-
-    def _find(self, topic: str) -> tuple[int, str] | None:
-        if self._topics is None:
-            self._topics = {}
-            robots = [name for name in self._bodies if name not in self._things]
-            for name, one in zip(robots, ros_names(robots), strict=True):
-                self._topics[one.topic("")] = self._number(name), ""
-
-        # The last part names the device; the rest belongs to the robot.
-        prefix, slash, name = topic.rpartition("/")
-        found = self._topics.get(prefix + slash)
-        return None if found is None else (found[0], name)
-
-    def _number(self, name: str) -> int:
-        number = self.robots.setdefault(name, len(self.robots))
-        self.meter.check("robots", len(self.robots))
-        return number
-
-    def _set(self, bodies: list[str]) -> None:
-        """Set the bodies in the world, in the order of their rows."""
-        # A ROS name depends on all robots together, so a new set of bodies makes new
-        # topics.
-        if bodies != self._bodies:
-            self._bodies, self._topics = bodies, None
-
-    def _take_state(self, frame: bytes) -> None:
-        try:
-            self._state = frames.decode(unpack_bytes(frame), self._state)
-            roster = roster_of(self._state, self._budget)
-        except (StateError, RecordingError) as error:
-            self._state = None
-            # Report only the first of consecutive broken states: each delta after it
-            # fails also.
-            if not self._is_broken:
-                self._file.note(f"a state cannot be read: {error}")
-            self._is_broken = True
-            return
-
-        self._is_broken = False
-        # Boxes have no start pose; neither they nor things have ROS topics.
-        self._things = {
-            body.name
-            for body in roster.bodies
-            if body.start is None or body.model == THING
-        }
-        self._set([body.name for body in roster.bodies])
-
-    def _take_entry(self, message: Message) -> None:
-        try:
-            change = decode_entry(unpack_bytes(message.data), self._budget).change
-        except RecordingError as error:
-            self._file.note(error.reason)
-            return
-
-        if isinstance(change, Submit):
-            if isinstance(change.command, SetVelocity):
-                self._command(message.time, change.name, change.command)
-        elif isinstance(change, SubmitEach):
-            try:
-                for name, command in change.each():
-                    self._command(message.time, name, command)
-            except BotyardError as error:
-                self._file.note(f"a command at {message.time} ns: {error}")
-        elif isinstance(change, SubmitVelocities):
-            try:
-                # A crafted command can refer to rows that do not exist.
-                many = change.command.checked(len(self._bodies))
-            except BotyardError as error:
-                self._file.note(f"a command at {message.time} ns: {error}")
-                return
-
-            for i, row in enumerate(many.rows.tolist()):
-                self._command(message.time, self._bodies[row], many.for_body(i))
-        elif isinstance(change, AddRobots):
-            if change.spec.name == THING:
-                self._things.update(change.names)
-            self._set([*self._bodies, *change.names])
-        elif isinstance(change, (RemoveRobots, RemoveBox)):
-            gone = {change.name} if isinstance(change, RemoveBox) else set(change.names)
-            self._set([name for name in self._bodies if name not in gone])
-            for name in gone:
-                self.commands.pop(name, None)
-        elif isinstance(change, JUMPS):
-            # The next state is a keyframe, so deltas need no state before it.
-            self._state = None
-            self.commands.clear()
-
-    def _command(self, time_ns: int, name: str, command: SetVelocity) -> None:
-        last = self.commands.setdefault(name, [0.0, 0.0, 0.0])
-        for axis, value in enumerate((command.v, command.vy, command.w)):
-            if value is not None:
-                # A component that a command leaves out keeps its value, as in the
-                # simulation.
-                last[axis] = float(value)
-
-        self._on_command(name, time_ns, last)
-
-
 class _Loader:
     """Reader of all data except scans."""
 
     def __init__(self, file: Reader, budget: Budget) -> None:
         self._file, self._budget = file, budget
-        self._rows = _Rows(file, budget)
+        self._rows = RecordedRows(file, budget)
         self._found: dict[str, list[tuple[int, int, Any]]] = {
             name: [] for name in ("poses", "velocities", "odometry", "commands")
         }
@@ -503,7 +258,7 @@ class _Loader:
             for channel in self._file.channels.values()
         )
         for one in self._rows:
-            if isinstance(one, _Row):
+            if isinstance(one, RecordedRow):
                 self._take_row(one)
             elif one.channel.topic == EVENTS:
                 self._take_event(one)
@@ -555,7 +310,7 @@ class _Loader:
             if robot is not None:
                 self._keep("commands", row, robot, (values[0], values[1], values[2]))
 
-    def _take_row(self, one: _Row) -> None:
+    def _take_row(self, one: RecordedRow) -> None:
         if one.number != self._row:
             self._take_commands(one.number)
         if one.name not in (TRUTH, ODOM) or one.message.channel.schema.name != ODOMETRY:
@@ -571,7 +326,7 @@ class _Loader:
 
         try:
             take(one.message.data)
-        except _Bad as error:
+        except BadMessageError as error:
             self._file.note(
                 f"a message of {one.message.channel.topic} at {one.message.time} ns: {error}"
             )
@@ -606,7 +361,7 @@ class _Loader:
         self._rows.times.append(time)
         row = len(self._rows.times) - 1
         for name, i in names.items():
-            robot = self._rows._number(name)
+            robot = self._rows.number_of(name)
             for what, column in (
                 ("poses", "pose"),
                 ("velocities", "vel"),
@@ -622,7 +377,7 @@ class _Scanner:
 
     def __init__(self, run: Recording, laser: str, file: Reader) -> None:
         self._run, self._laser = run, laser
-        self._rows = _Rows(file, run.budget)
+        self._rows = RecordedRows(file, run.budget)
 
     def read(self, *, intensities: bool) -> Scans:
         """Read the file."""
@@ -631,7 +386,7 @@ class _Scanner:
         first, increment, beams = np.full(n, np.nan), np.full(n, np.nan), 0
         for one in self._rows:
             if (
-                not isinstance(one, _Row)
+                not isinstance(one, RecordedRow)
                 or one.name != self._laser
                 or one.message.channel.schema.name != SCAN
             ):
@@ -641,7 +396,7 @@ class _Scanner:
                 first[one.robot], increment[one.robot], ranges, returns = scan_of(
                     one.message.data
                 )
-            except _Bad:
+            except BadMessageError:
                 continue
 
             returns = returns[: len(ranges) if intensities else 0]
@@ -668,4 +423,4 @@ class _Scanner:
         return Scans(ranges, first, increment, every)
 
 
-__all__ = ["Event", "Recording", "Scans", "load", "odometry_of", "scan_of"]
+__all__ = ["Event", "Recording", "Scans", "load"]

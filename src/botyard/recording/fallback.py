@@ -34,7 +34,8 @@ from botyard.model.world import thing
 from botyard.names import shown
 from botyard.numerics.elementary import cos, sin
 from botyard.protocols.ros_messages.types import types
-from botyard.recording.arrays import TRUTH, odometry_of
+from botyard.recording.arrays import TRUTH
+from botyard.recording.cdrnumbers import odometry_of
 from botyard.recording.codec import decode_scene
 from botyard.recording.own_channels import EVENTS, unpack_json
 from botyard.recording.player import Player

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from botyard.engine.build import crowding
 from botyard.engine.layout import Grid
 from botyard.engine.simulation import Engine
+from botyard.engine.wallgrid import crowding
 from botyard.errors import PlacementWarning
 from botyard.model.scene import Scene
 

@@ -224,7 +224,7 @@ class Population(Bodies, Generic[R]):
         scene : Scene
             New map.
         grid : Grid, optional
-            Result of `botyard.engine.build.build_grid` for the map, if it was already computed,
+            Result of `botyard.engine.wallgrid.build_grid` for the map, if it was already computed,
             for example in another thread.
 
         Raises

@@ -15,6 +15,7 @@ import numpy as np
 
 from botyard.errors import WorldError
 from botyard.native.kinds import LastPack
+from botyard.traffic.kernelarrays import build_world, position_limit
 from botyard.traffic.kernels import events as k
 from botyard.traffic.outcome import (
     Decisions,
@@ -24,13 +25,10 @@ from botyard.traffic.outcome import (
     join_events,
     who_waits,
 )
-from botyard.traffic.points import Points, points_from_start
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Policy, Supervisor, take_answers
-from botyard.traffic.task import Task, Vehicle
+from botyard.traffic.task import Task
 
-EVENT_BUFFER: Final = 1 << 16
-"""Capacity of the event buffer; a full buffer is moved to the log."""
 _PERMISSION: Final = 100
 """Kind of a message from the supervisor.
 
@@ -38,18 +36,6 @@ Messages to the supervisor have the kind of their event.
 """
 _PROGRESS_INTERVAL: Final = 1 << 14
 """Number of messages between two progress reports."""
-
-
-def _cache_aligned(shape: tuple[int, int], kind: Any) -> Any:
-    """Return zeros aligned to a cache line (64 bytes).
-
-    A robot's row then touches as few cache lines as possible.
-    """
-    size = int(np.prod(shape)) * np.dtype(kind).itemsize
-    room = np.zeros(size + 64, np.uint8)
-    # NumPy aligns to 16 bytes only, so the array starts at the next multiple of 64.
-    begin = -room.ctypes.data % 64
-    return room[begin : begin + size].view(kind).reshape(shape)
 
 
 class Traffic:
@@ -103,7 +89,7 @@ class Traffic:
         self._asks = asks
         self._left_out: dict[int, int] = {}
         """Number of last points left out, by robot: see `withdraw`."""
-        self._build(log)
+        self._w = build_world(task, rules, asks=asks, log=log)
         supervisor.on_start(task, rules, self._answers.append)
         # A compiled policy decides inside the kernel, so messages must take no time
         # there.
@@ -119,122 +105,6 @@ class Traffic:
             # Times below 0 all mean "before the start"; -1 sorts them before every
             # event.
             self._post(max(when, -1.0), _PERMISSION, robot, -1)
-
-    # -- arrays
-
-    def _build(self, log: bool) -> None:
-        task, rules = self.task, self.rules
-        n, vehicles, total = len(task), task.vehicles, task.n_sectors
-        f, i = (
-            _cache_aligned((n, k.N_F), np.float64),
-            _cache_aligned((n, k.N_I), np.int32),
-        )
-        c = np.zeros(k.N_C, np.int64)
-        c[[k.AT_END, k.LEAVES, k.GOES_ON, k.LOGS]] = (
-            rules.stop_at_end,
-            rules.leaves,
-            rules.goes_on,
-            log,
-        )
-        columns = {
-            k.VMAX: "velocity",
-            k.ACC: "acceleration",
-            k.DEC: "deceleration",
-            k.RADIUS: "radius",
-            k.X: "start",
-        }
-        for column, name in columns.items():
-            f[:, column] = [getattr(v, name) for v in vehicles]
-        f[:, k.REST] = np.inf
-        f[:, k.LIMIT] = [v.ends[-1] if rules.stop_at_end else np.inf for v in vehicles]
-        i[:, k.MODE] = k.GOING
-        parts = [self._points(v) for v in vehicles] or [
-            (np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
-        ]
-        loc, what, sec = (np.concatenate(column) for column in zip(*parts, strict=True))
-        points = _cache_aligned((len(loc), 2), np.float64)
-        points[:, 0], points[:, 1] = loc, 4 * sec + what
-        counts = [len(p[0]) for p in parts][:n]
-        i[:, k.LAST] = np.cumsum(counts)
-        i[:, k.POINT] = i[:, k.LAST] - counts
-        starts, others = (a.astype(np.int32) for a in task.conflicts)
-        first = task.first.astype(np.int32)
-        owner = np.repeat(np.arange(n, dtype=np.int32), np.diff(first))
-        inside = np.zeros(total, np.uint8)
-        for robot, v in enumerate(vehicles):
-            tail, head = v.occupied()
-            # The sectors under the robot at the start count as permitted and asked for.
-            i[robot, [k.TAIL, k.HEAD, k.ALLOWED, k.ASKED]] = tail, head, head, head
-            if not self._asks:
-                i[robot, k.ASKED] = len(v.ends) - 1
-                f[robot, k.LIMIT] = self._limit(v, f[robot, k.LIMIT], head)
-
-            inside[task.first[robot] + tail : task.first[robot] + head + 1] = 1
-
-        # One event can add several rows; the kernel stops while this margin is still
-        # free.
-        room = EVENT_BUFFER + 4 * n + 8192 if log else 0
-        self._w = k.World(
-            f=f,
-            i=i,
-            c=c,
-            d=np.zeros(1),
-            heap=np.zeros(n, np.int64),
-            key=np.zeros(n),
-            slot=np.zeros(n, np.int64),
-            points=points,
-            first=first,
-            owner=owner,
-            ends=np.concatenate([v.ends for v in vehicles]) if n else np.zeros(0),
-            starts=starts,
-            others=others,
-            inside=inside,
-            held=inside.copy(),
-            chain=np.arange(total, dtype=np.int32) - first[owner],
-            rank=np.zeros(total, np.int32),
-            need=np.zeros(total, np.int32),
-            after_starts=np.zeros(total + 1, np.int32),
-            after=np.zeros(0, np.int32),
-            sim=np.zeros(total, np.uint8),
-            done=np.zeros(n, np.uint8),
-            why=np.zeros(n, np.int64),
-            queue=np.zeros(n, np.int64),
-            et=np.zeros(room),
-            er=np.zeros(room, np.int32),
-            ek=np.zeros(room, np.int8),
-            es=np.zeros(room, np.int32),
-        )
-
-    def _points(self, v: Vehicle) -> Points:
-        """Return the special points of a vehicle in the order of passing (mmrs.md §3).
-
-        The columns are positions, kinds and sectors.
-        """
-        ahead = (
-            v.velocity
-            * v.velocity
-            / (
-                2.0
-                * (v.acceleration if self.rules.original_braking else v.deceleration)
-            )
-        )
-        loc, what, sec = points_from_start(
-            v, ahead, finish=True, stops=self.rules.stop_at_end
-        )
-        # A robot that does not ask has no critical points.
-        kept = (what != k.CRITICAL) | self._asks
-        return loc[kept], what[kept], sec[kept]
-
-    def _limit(self, v: Vehicle, end: float, allowed: int) -> float:
-        """Return the position up to which a robot that does not ask may go.
-
-        The position is in m along its path; `end` is the limit at the end of the path.
-        """
-        return (
-            end
-            if allowed == len(v.ends) - 1
-            else min(end, float(v.ends[allowed]) - v.radius)
-        )
 
     def _set_policy(self, policy: Policy) -> None:
         w = self._w
@@ -477,7 +347,7 @@ class Traffic:
         v = self.task.vehicles[robot]
         if w.i[robot, k.MODE] == k.GOING:
             end = float(v.ends[-1]) if self.rules.stop_at_end else np.inf
-            w.f[robot, k.LIMIT] = self._limit(v, end, int(w.i[robot, k.ALLOWED]))
+            w.f[robot, k.LIMIT] = position_limit(v, end, int(w.i[robot, k.ALLOWED]))
 
         # Occupied sectors are numbered anew for the same reason.
         sectors = np.arange(self.task.n_sectors) - w.first[w.owner]

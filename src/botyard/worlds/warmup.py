@@ -8,8 +8,8 @@ import numpy as np
 
 from botyard.devices.devicereader import warm_up as warm_up_views
 from botyard.devices.ranging import warm_up as warm_up_ranging
-from botyard.engine.build import build_grid
 from botyard.engine.kernels.masses import move_masses
+from botyard.engine.wallgrid import build_grid
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject

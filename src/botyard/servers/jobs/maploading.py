@@ -21,8 +21,8 @@ from botyard.control.fairqueue import FairQueue
 from botyard.control.later import promise, resolve
 from botyard.control.parts import Host, Replaced
 from botyard.controllers.registry import controller_names, given_names
-from botyard.engine.build import build_grid, crowding
 from botyard.engine.layout import Grid
+from botyard.engine.wallgrid import build_grid, crowding
 from botyard.errors import BotyardError, NotNowError, WorldError
 from botyard.formats import reading
 from botyard.formats.base import Options
