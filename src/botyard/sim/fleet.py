@@ -21,17 +21,12 @@ from botyard.errors import ArgumentError, CommandError
 from botyard.model.beams import Bundle
 from botyard.model.kinematics import MUST_TURN
 from botyard.numerics import elementwise
+from botyard.sim import neighbours
 from botyard.sim.core import Core
+from botyard.sim.neighbours import Links, Neighbours, Occlusion
 
-MAX_NEIGHBOURS = 10_000
-"""Highest number of neighbours per robot that a caller can request.
-
-Results have that many places even if there are fewer robots.
-"""
 MAX_NAMES: Final = 5
 """Highest number of robots that `repr` names."""
-NEIGHBOUR_ROWS = 256
-"""Number of robots whose distances to all others are in memory at once."""
 
 
 class Fleet(ReadOnly):
@@ -209,48 +204,70 @@ class Fleet(ReadOnly):
         Raises
         ------
         ArgumentError
-            `k` is not a whole number from 1 to `MAX_NEIGHBOURS`.
+            `k` is not a whole number from 1 to 10,000.
         """
-        k = arguments.whole(k, "k", low=1, high=MAX_NEIGHBOURS)
-        xy = self.poses[:, :2]
-        n = len(xy)
-        near, far = np.full((n, k), -1), np.full((n, k), np.inf)
-        count = min(k, n - 1)
-        if count < 1:
-            return near, far
-        # In blocks of rows, because all pairs of 10,000 robots take 800 MB.
-        for first in range(0, n, NEIGHBOUR_ROWS):
-            part = xy[first : first + NEIGHBOUR_ROWS]
-            dx, dy = (
-                part[:, None, 0] - xy[None, :, 0],
-                part[:, None, 1] - xy[None, :, 1],
-            )
-            # Squares order like distances, and need no root.
-            away = dx * dx + dy * dy
-            rows = np.arange(len(part))
-            # A robot is not its own neighbour.
-            away[rows, first + rows] = np.inf
-            some = (
-                np.argpartition(away, count - 1, axis=1)[:, :count]
-                if count < n - 1
-                else np.argsort(away, axis=1)[:, :count]
-            )
-            last = np.take_along_axis(away, some, axis=1).max(axis=1)
-            # The partition picks ties at the cut in no defined order, so that rows with
-            # a tie need a stable sort.
-            tied = (away <= last[:, None]).sum(axis=1) > count
-            some[tied] = np.argsort(away[tied], axis=1, kind="stable")[:, :count]
-            squares = np.take_along_axis(away, some, axis=1)
-            # Robots at equal distances follow the order of robots.
-            order = np.lexsort((some, squares), axis=1)
-            near[first : first + len(part), :count] = np.take_along_axis(
-                some, order, axis=1
-            )
-            far[first : first + len(part), :count] = np.sqrt(
-                np.take_along_axis(squares, order, axis=1)
-            )
+        k = neighbours.checked_count(k)
+        near, far = neighbours.nearest(self.poses[None], k)
+        return near[0], far[0]
 
-        return near, far
+    def within(self, radius: float) -> Neighbours:
+        """Return the other robots within `radius` of each robot, nearest first.
+
+        True positions count.
+
+        Parameters
+        ----------
+        radius : float
+            Greatest distance between centres, m.
+
+        Returns
+        -------
+        Neighbours
+            Offsets, (n + 1,) int64, and of all robots in a row indices in the order of
+            `Simulation.robots`, (p,) int64, and distances, (p,) float64, m. The neighbours of
+            robot i are ``indices[offsets[i] : offsets[i + 1]]``.
+
+        Raises
+        ------
+        ArgumentError
+            `radius` is not a number from 0 to 10⁶, or there are more than 50 million pairs.
+        """
+        return neighbours.within(self.poses, neighbours.checked_radius(radius))
+
+    def range_and_bearing(
+        self, radius: float, *, occlusion: Occlusion = "all"
+    ) -> Links:
+        """Return range and bearing from each robot to those in its line of sight.
+
+        It is the mechanism of a range-and-bearing device, as foot-bots have it: exact,
+        at true positions. ``messages[links.senders]`` are the received messages.
+
+        Parameters
+        ----------
+        radius : float
+            Greatest range between centres, m.
+        occlusion : str
+            Things between two centres that hide both robots from each other: ``walls`` that
+            lasers see, ``all`` (also boxes and other robots that lasers see), or ``none``.
+
+        Returns
+        -------
+        Links
+            Offsets, (n + 1,) int64, and of all receivers in a row, nearest first: senders, (p,)
+            int64, ranges, (p,) float64, m, and bearings in the receiver's frame, (p,) float64,
+            rad in (−π, π], positive to the left (REP-103).
+
+        Raises
+        ------
+        ArgumentError
+            `radius` is not a number from 0 to 10⁶, `occlusion` is unknown, or there are more
+            than 50 million pairs.
+        """
+        radius = neighbours.checked_radius(radius)
+        arguments.one_of(occlusion, "occlusion", neighbours.OCCLUSIONS)
+        return neighbours.links(
+            self._core.engine.packed, self.robot_rows, radius, occlusion
+        )
 
     def ranges(self, kind: str = "laser", index: int = 0) -> F8:
         """Return ranges of one sensor of each robot, (n, R) float64, m.

@@ -1,0 +1,263 @@
+"""Range-and-bearing links between robots that see each other.
+
+A robot sees another one if nothing that lasers see crosses the line of their centres.
+Both see each other or neither does: the line runs from the lower row to the higher one.
+Allocates nothing; one thread.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from botyard.engine.kernels.beams import away_from_zero
+from botyard.engine.kernels.grid import wall_distance
+from botyard.engine.kernels.gridwalk import segment_range
+from botyard.engine.kernels.identify import wall_ahead
+from botyard.engine.kernels.jit import entry_kernel, kernel, merged_kernel
+from botyard.engine.kernels.nearest import sort_for_radius
+from botyard.engine.kernels.strips import (
+    LEAST_SQUARE,
+    MARGIN,
+    Strips,
+    collect,
+    rewind,
+    write_nearest,
+)
+from botyard.engine.layout import F8, I8, World
+from botyard.numerics.elementary import atan2, cosine_sine
+
+# `Visible.LASER`: kernels take plain numbers. Such devices use infrared light.
+LIGHT = 2
+LEEWAY = 1.0 + 1e-9
+"""Factor of radii in the test before the exact one, for rounding."""
+
+
+class LinkArrays(NamedTuple):
+    """Links of n robots that see one another, the nearest first.
+
+    Attributes
+    ----------
+    offsets : (n + 1,) int64
+        Offsets of the links of each robot; before the search, of its links at most.
+    ends : (n,) int64
+        Workspace: ends of these links.
+    senders : (p,) int64
+        Number of each seen robot.
+    ranges, bearings : (p,) float64
+        Distance, m, and direction in the frame of the robot that sees it, rad in (−π, π].
+    """
+
+    offsets: I8
+    ends: I8
+    senders: I8
+    ranges: F8
+    bearings: F8
+
+
+@kernel
+def crosses_outline(
+    corners: F8,
+    vert_start: I8,
+    first: int,
+    end: int,
+    x: float,
+    y: float,
+    dx: float,
+    dy: float,
+    length: float,
+) -> bool:
+    """Return whether a line crosses an outline, the polygons `first` … `end` − 1.
+
+    The line starts at (x, y), m, in direction (dx, dy).
+    """
+    for p in range(first, end):
+        v0, v1 = vert_start[p], vert_start[p + 1]
+        ax, ay = corners[v1 - 1, 0] - x, corners[v1 - 1, 1] - y
+        for v in range(v0, v1):
+            bx, by = corners[v, 0] - x, corners[v, 1] - y
+            if segment_range(ax, ay, bx - ax, by - ay, dx, dy, length) < length:
+                return True
+            ax, ay = bx, by
+
+    return False
+
+
+@merged_kernel
+def is_behind_body(
+    world: World, near: I8, count: int, row: int, other: int, length: float
+) -> bool:
+    """Return whether one of the bodies `near`, (`count`,), hides `other` from `row`.
+
+    Bodies that lasers do not see hide nothing. `length`: distance of both, m.
+    """
+    bodies, pose, classes = world.bodies, world.state.pose, world.state.mask
+    corners, part_start, vert_start, radius = (
+        bodies.world,
+        bodies.part_start,
+        bodies.vert_start,
+        bodies.radius,
+    )
+    x, y = pose[row, 0], pose[row, 1]
+    dx, dy = (pose[other, 0] - x) / length, (pose[other, 1] - y) / length
+    a, b = min(row, other), max(row, other)
+    for k in range(count):
+        body = near[k]
+        wide = radius[body] * LEEWAY
+        rx, ry = pose[body, 0] - x, pose[body, 1] - y
+        along = rx * dx + ry * dy
+        if (
+            abs(rx * dy - ry * dx) > wide
+            or along < -wide
+            or along > length + wide
+            or body == other
+            or not int(classes[body]) & LIGHT
+        ):
+            continue
+        if crosses_outline(
+            corners,
+            vert_start,
+            part_start[body],
+            part_start[body + 1],
+            pose[a, 0],
+            pose[a, 1],
+            away_from_zero((pose[b, 0] - pose[a, 0]) / length),
+            away_from_zero((pose[b, 1] - pose[a, 1]) / length),
+            length,
+        ):
+            return True
+
+    return False
+
+
+@merged_kernel
+def is_behind_wall(world: World, row: int, other: int, length: float) -> bool:
+    """Return whether a wall stands between two bodies `length` m apart."""
+    grid, pose = world.grid, world.state.pose
+    a, b = min(row, other), max(row, other)
+    dx = away_from_zero((pose[b, 0] - pose[a, 0]) / length)
+    dy = away_from_zero((pose[b, 1] - pose[a, 1]) / length)
+    gx, gy = (pose[a, 0] - grid.x0) / grid.h, (pose[a, 1] - grid.y0) / grid.h
+    cells = length / grid.h
+    return wall_ahead(grid, gx, gy, dx, dy, cells, LIGHT) < cells
+
+
+@entry_kernel
+def find_links(
+    world: World,
+    robot_of: I8,
+    radius: float,
+    reach: float,
+    behind: int,
+    strips: Strips,
+    near: I8,
+    far: F8,
+    links: LinkArrays,
+) -> int:
+    """Find the robots that each robot sees, the nearest first.
+
+    Parameters
+    ----------
+    world : World
+        Arrays of a world with m > 0 bodies.
+    robot_of : (m,) int64
+        Number of each body among the robots; −1: none.
+    radius : float
+        Greatest range, m.
+    reach : float
+        Greatest distance of a body that may hide a robot, m.
+    behind : int
+        Which things hide robots, as bits. 1: walls; 2: bodies.
+    strips : Strips
+        Workspace for m points.
+    near, far : (m,) int64, (m,) float64
+        Workspace.
+    links : LinkArrays
+        Output. Its offsets are as `nearest.count_within` writes them before.
+
+    Returns
+    -------
+    int
+        Number of links.
+    """
+    pose, radii, classes, grid = (
+        world.state.pose,
+        world.bodies.radius,
+        world.state.mask,
+        world.grid,
+    )
+    offsets, ends, senders, ranges, bearings = links
+    away, who, item, start = strips.away, strips.who, strips.item, strips.start
+    m = pose.shape[0]
+    sort_for_radius(pose, reach, strips)
+    for s in range(strips.shape[0]):
+        rewind(strips)
+        for q in range(start[s], start[s + 1]):
+            row = item[q]
+            robot = robot_of[row]
+            # A box
+            if robot < 0:
+                continue
+            limit = reach * reach * MARGIN + LEAST_SQUARE
+            found = collect(strips, s, q, limit, m, m + 1)
+            count = np.int64(0)
+            for p in range(found):
+                other, apart = who[p], math.sqrt(away[p])
+                hides = behind & 2 and int(classes[other]) & LIGHT
+                if (robot_of[other] >= 0 and apart <= radius) or (
+                    hides and apart <= radius + radii[other]
+                ):
+                    away[count], who[count] = away[p], other
+                    count += 1
+
+            write_nearest(away, who, count, near, far, count)
+            x, y = pose[row, 0], pose[row, 1]
+            c, sine = cosine_sine(pose[row, 2])
+            free = wall_distance(
+                grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y
+            )
+            at = offsets[robot]
+            for p in range(count):
+                other, apart = near[p], far[p]
+                if robot_of[other] < 0 or apart > radius:
+                    continue
+                # Robots at one place have no line between them that could be crossed.
+                if apart > 0.0:
+                    if (
+                        behind & 1
+                        and apart >= free
+                        and is_behind_wall(world, row, other, apart)
+                    ):
+                        continue
+                    if behind & 2 and is_behind_body(
+                        world, near, count, row, other, apart
+                    ):
+                        continue
+                dx, dy = pose[other, 0] - x, pose[other, 1] - y
+                bearing = atan2(c * dy - sine * dx, c * dx + sine * dy)
+                # REP-103 has one heading for straight behind.
+                bearings[at] = math.pi if bearing <= -math.pi else bearing
+                senders[at], ranges[at] = robot_of[other], apart
+                at += 1
+
+            ends[robot] = at
+
+    total = np.int64(0)
+    for i in range(ends.shape[0]):
+        first = offsets[i]
+        offsets[i] = total
+        for p in range(first, ends[i]):
+            senders[total], ranges[total], bearings[total] = (
+                senders[p],
+                ranges[p],
+                bearings[p],
+            )
+            total += 1
+
+    offsets[ends.shape[0]] = total
+    return int(total)
+
+
+__all__ = ["LIGHT", "LinkArrays", "find_links"]

@@ -1,0 +1,280 @@
+"""Neighbours of robots: the nearest ones, all within a radius, and those in sight.
+
+Each query sorts the robots anew, so that it holds for their present positions.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+from botyard.api import arguments
+from botyard.engine.kernels.nearest import (
+    count_within,
+    find_nearest,
+    list_within,
+    relate,
+)
+from botyard.engine.kernels.sightlines import LIGHT, LinkArrays, find_links
+from botyard.engine.kernels.strips import Strips, build_strips
+from botyard.engine.layout import F8, I8, World
+from botyard.errors import ArgumentError
+from botyard.native.kinds import Pack
+
+MAX_NEIGHBOURS: Final = 10_000
+"""Highest number of neighbours per robot that a caller can request.
+
+Results have that many places even if there are fewer robots.
+"""
+MAX_RADIUS_M: Final = 1e6
+"""Greatest radius in which neighbours are searched, m."""
+MAX_PAIRS: Final = 50_000_000
+"""Highest number of neighbours of all robots in a result, 800 MB."""
+OCCLUSIONS: Final = {"none": 0, "walls": 1, "all": 3}
+"""Things that hide robots from one another, as bits of `sightlines.find_links`."""
+Occlusion = Literal["all", "walls", "none"]
+
+
+class Neighbours(NamedTuple):
+    """Robots within a radius of each robot.
+
+    The neighbours of robot i are ``indices[offsets[i] : offsets[i + 1]]``, the nearest
+    first, and robots at equal distances in the order of robots.
+
+    Attributes
+    ----------
+    offsets : (n + 1,) int64
+        Offsets of the robots' neighbours.
+    indices : (p,) int64
+        Indices in the order of `Simulation.robots`.
+    distances : (p,) float64
+        Distances between centres, m.
+    """
+
+    offsets: I8
+    indices: I8
+    distances: F8
+
+
+class Links(NamedTuple):
+    """Range and bearing from each robot to the robots that it sees.
+
+    Robot i receives from ``senders[offsets[i] : offsets[i + 1]]``, the nearest first.
+    ``messages[links.senders]`` is all that is received, for an array with one message
+    of each robot.
+
+    Attributes
+    ----------
+    offsets : (n + 1,) int64
+        Offsets of the links of each receiver.
+    senders : (p,) int64
+        Index of each link's sender in the order of `Simulation.robots`.
+    ranges : (p,) float64
+        Distances between centres, m.
+    bearings : (p,) float64
+        Directions of the senders in the receiver's frame (REP-103: 0 ahead, positive to the
+        left), rad in (−π, π].
+    """
+
+    offsets: I8
+    senders: I8
+    ranges: F8
+    bearings: F8
+
+    @property
+    def receivers(self) -> I8:
+        """Index of each link's receiver, (p,) int64."""
+        counts = np.diff(self.offsets)
+        return np.repeat(np.arange(len(counts)), counts)
+
+
+class Nearby(NamedTuple):
+    """The k nearest other robots of each of n robots in each of w worlds.
+
+    Places without a robot have the index −1, an infinite distance, and zeros.
+
+    Attributes
+    ----------
+    indices : (w, n, k) int64
+        Numbers of the robots, nearest first.
+    distances : (w, n, k) float64
+        Distances between centres, m.
+    poses : (w, n, k, 3) float64
+        Their poses in the frame of the robot: ahead, m; to the left, m; heading, rad in
+        (−π, π].
+    velocities : (w, n, k, 3) float64
+        Their velocities along the axes of the robot, m/s, m/s, rad/s, relative to the world.
+    """
+
+    indices: I8
+    distances: F8
+    poses: F8
+    velocities: F8
+
+
+def nearest(poses: F8, k: int) -> tuple[I8, F8]:
+    """Return the `k` nearest other robots of each robot in each world, nearest first.
+
+    Parameters
+    ----------
+    poses : (w, n, 3) float64
+        Poses of n robots in w worlds: m, m, rad.
+    k : int
+        Number of robots to find.
+
+    Returns
+    -------
+    (w, n, k) int64, (w, n, k) float64
+        Numbers of robots, and distances, m; −1 and inf where there are fewer.
+    """
+    worlds, n, _ = poses.shape
+    count = min(k, n - 1)
+    if count < 1 or not worlds:
+        return np.full((worlds, n, k), -1), np.full((worlds, n, k), np.inf)
+    near, far = np.empty((worlds, n, k), np.int64), np.empty((worlds, n, k))
+    near[..., count:], far[..., count:] = -1, np.inf
+    find_nearest(np.ascontiguousarray(poses), count, _strips(n), near, far)
+    return near, far
+
+
+def nearby(poses: F8, velocities: F8, k: int) -> Nearby:
+    """Return the `k` nearest robots of each robot with their poses and velocities.
+
+    `poses` and `velocities`, (w, n, 3): in the frame of the world, and in robots' own
+    frames.
+    """
+    near, far = nearest(poses, k)
+    result = Nearby(near, far, np.empty((*near.shape, 3)), np.empty((*near.shape, 3)))
+    relate(
+        np.ascontiguousarray(poses),
+        np.ascontiguousarray(velocities),
+        near,
+        np.empty((near.shape[1], 2)),
+        result.poses,
+        result.velocities,
+    )
+    return result
+
+
+def within(poses: F8, radius: float) -> Neighbours:
+    """Return the robots within `radius` m of each of n robots, see `Fleet.within`.
+
+    `poses`: (n, 3) float64.
+    """
+    n = len(poses)
+    offsets = np.zeros(n + 1, np.int64)
+    if not n:
+        return Neighbours(offsets, np.zeros(0, np.int64), np.zeros(0))
+    strips = _strips(n)
+    total = _counted(poses, radius, strips, offsets)
+    near, far = np.empty(total, np.int64), np.empty(total)
+    list_within(radius, strips, offsets, near, far)
+    return Neighbours(offsets, near, far)
+
+
+def links(world: Pack[World], rows: I8, radius: float, occlusion: Occlusion) -> Links:
+    """Return range and bearing between robots, see `Fleet.range_and_bearing`.
+
+    `rows`, (n,): row of each robot in the arrays of the world.
+    """
+    n, (state, bodies) = len(rows), (world.value.state, world.value.bodies)
+    behind = OCCLUSIONS[occlusion]
+    offsets = np.zeros(n + 1, np.int64)
+    if not n:
+        return Links(offsets, np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    total = _counted(state.pose[rows], radius, _strips(n), offsets)
+    m = len(state.pose)
+    robot_of = np.full(m, -1)
+    robot_of[rows] = np.arange(n)
+    opaque = state.mask & LIGHT != 0 if behind & 2 else np.zeros(m, np.bool_)
+    reach = radius + float(bodies.radius[opaque].max(initial=0.0))
+    found = LinkArrays(
+        offsets,
+        np.empty(n, np.int64),
+        np.empty(total, np.int64),
+        np.empty(total),
+        np.empty(total),
+    )
+    total = find_links(
+        world,
+        robot_of,
+        radius,
+        reach,
+        behind,
+        _strips(m),
+        np.empty(m, np.int64),
+        np.empty(m),
+        found,
+    )
+    return Links(
+        offsets, found.senders[:total], found.ranges[:total], found.bearings[:total]
+    )
+
+
+def checked_count(k: int) -> int:
+    """Return a checked number of neighbours.
+
+    Raises
+    ------
+    ArgumentError
+        It is not a whole number from 1 to `MAX_NEIGHBOURS`.
+    """
+    return arguments.whole(k, "k", low=1, high=MAX_NEIGHBOURS)
+
+
+def checked_radius(radius: float) -> float:
+    """Return a checked radius, m.
+
+    Raises
+    ------
+    ArgumentError
+        It is not a number from 0 to `MAX_RADIUS_M`.
+    """
+    return arguments.number(radius, "radius", low=0.0, high=MAX_RADIUS_M, unit="m")
+
+
+def _counted(poses: F8, radius: float, strips: Pack[Strips], offsets: I8) -> int:
+    """Write offsets of neighbours, (n + 1,), and return their number."""
+    total = count_within(
+        np.ascontiguousarray(poses), radius, MAX_PAIRS, strips, offsets
+    )
+    # Their number grows with the square of a crowd.
+    if total < 0:
+        raise ArgumentError(
+            f"radius: expected one with at most {MAX_PAIRS:,} neighbours of all robots "
+            f"together, found more within {radius:g} m"
+        )
+
+    return total
+
+
+def _strips(n: int) -> Pack[Strips]:
+    """Return a workspace for `n` robots, which this thread keeps for its next query."""
+    last: Pack[Strips] | None = getattr(_LOCAL, "strips", None)
+    if last is None or len(last.value.x) != n:
+        last = _LOCAL.strips = Pack(build_strips(n))
+    return last
+
+
+_LOCAL: Final = threading.local()
+# Kernels run without the interpreter's lock, so that threads cannot share a workspace.
+
+
+__all__ = [
+    "MAX_NEIGHBOURS",
+    "MAX_PAIRS",
+    "MAX_RADIUS_M",
+    "OCCLUSIONS",
+    "Links",
+    "Nearby",
+    "Neighbours",
+    "Occlusion",
+    "checked_count",
+    "checked_radius",
+    "links",
+    "nearby",
+    "nearest",
+    "within",
+]
