@@ -232,3 +232,61 @@ def contact_sectors(
                 bits |= 1 << int(math.floor(math.atan2(y, x) / (2 * math.pi) * 64)) % 64
 
     return bits
+
+
+# -- neighbours
+
+
+def nearest(poses, k):
+    """The k nearest others of each pose with their distances, by all pairs."""
+    n = len(poses)
+    near, far = np.full((n, k), -1), np.full((n, k), np.inf)
+    for i in range(n):
+        dx, dy = poses[i, 0] - poses[:, 0], poses[i, 1] - poses[:, 1]
+        squares = dx * dx + dy * dy
+        others = [j for j in np.argsort(squares, kind="stable") if j != i][:k]
+        near[i, : len(others)] = others
+        far[i, : len(others)] = np.sqrt(squares[others])
+
+    return near, far
+
+
+def relate(poses, velocities, near):
+    """Poses and velocities of near ones in the frame of each pose, 0 for none."""
+    shape = (*near.shape, 3)
+    found, moving = np.zeros(shape), np.zeros(shape)
+    for i, row in enumerate(near):
+        x, y, th = poses[i]
+        for k, j in enumerate(row):
+            if j < 0:
+                continue
+            turn = math.remainder(poses[j][2] - th, 2 * math.pi)
+            away = complex(poses[j][0] - x, poses[j][1] - y) * np.exp(-1j * th)
+            found[i, k] = away.real, away.imag, turn
+            ahead = complex(*velocities[j][:2]) * np.exp(1j * turn)
+            moving[i, k] = ahead.real, ahead.imag, velocities[j][2]
+
+    return found, moving
+
+
+def links(poses, radius, walls, bodies):
+    """Receiver, sender, range and bearing of all pairs in sight, nearest first.
+
+    `bodies`: (corners, pose) of the robots and of others that hide them.
+    """
+    found = []
+    near, far = nearest(poses, max(len(poses) - 1, 1))
+    for i, (x, y, th) in enumerate(poses):
+        for j, away in zip(near[i], far[i], strict=True):
+            if not away <= radius:
+                continue
+            angle = math.atan2(poses[j][1] - y, poses[j][0] - x)
+            edges = [
+                polygon_edges(*body) for b, body in enumerate(bodies) if b not in (i, j)
+            ]
+            blocking = np.concatenate([walls, *edges])
+            if ray_segments((x, y), angle, blocking, away) < away:
+                continue
+            found.append((i, j, away, math.remainder(angle - th, 2 * math.pi)))
+
+    return found

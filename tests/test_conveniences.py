@@ -316,17 +316,6 @@ def test_neighbours_against_a_naive_twin(places: list[tuple[int, int]], k: int) 
         )
 
 
-def test_many_neighbours_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    sim = botyard.Simulation(warn=lambda _: None)
-    sim.add_robots(
-        "p3dx", [(float(k % 7) * 2, float(k // 7) * 2.5, 0.0) for k in range(50)]
-    )
-    whole = sim.fleet.nearest(4)
-    monkeypatch.setattr("botyard.sim.fleet.NEIGHBOUR_ROWS", 8)
-    parts = sim.fleet.nearest(4)
-    assert (whole[0] == parts[0]).all() and (whole[1] == parts[1]).all()
-
-
 def test_a_simulation_is_closed_with_its_recordings(tmp_path: Path) -> None:
     with botyard.Simulation(seed=3) as sim:
         sim.add_robot(pose=(0, 0, 0))

@@ -5,7 +5,7 @@ Each query sorts the robots anew, so that it holds for their present positions.
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -135,7 +135,9 @@ def nearest(poses: F8, k: int) -> tuple[I8, F8]:
         return np.full((worlds, n, k), -1), np.full((worlds, n, k), np.inf)
     near, far = np.empty((worlds, n, k), np.int64), np.empty((worlds, n, k))
     near[..., count:], far[..., count:] = -1, np.inf
-    find_nearest(np.ascontiguousarray(poses), count, _strips(n), near, far)
+    strips = _strips(n)
+    find_nearest(np.ascontiguousarray(poses), count, strips, near, far)
+    _SPARE.append(strips)
     return near, far
 
 
@@ -171,6 +173,7 @@ def within(poses: F8, radius: float) -> Neighbours:
     total = _counted(poses, radius, strips, offsets)
     near, far = np.empty(total, np.int64), np.empty(total)
     list_within(radius, strips, offsets, near, far)
+    _SPARE.append(strips)
     return Neighbours(offsets, near, far)
 
 
@@ -184,8 +187,12 @@ def links(world: Pack[World], rows: I8, radius: float, occlusion: Occlusion) -> 
     offsets = np.zeros(n + 1, np.int64)
     if not n:
         return Links(offsets, np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
-    total = _counted(state.pose[rows], radius, _strips(n), offsets)
     m = len(state.pose)
+    strips = _strips(n)
+    total = _counted(state.pose[rows], radius, strips, offsets)
+    # Boxes are bodies that may also hide robots.
+    if m != n:
+        strips = Pack(build_strips(m))
     robot_of = np.full(m, -1)
     robot_of[rows] = np.arange(n)
     opaque = state.mask & LIGHT != 0 if behind & 2 else np.zeros(m, np.bool_)
@@ -203,11 +210,12 @@ def links(world: Pack[World], rows: I8, radius: float, occlusion: Occlusion) -> 
         radius,
         reach,
         behind,
-        _strips(m),
+        strips,
         np.empty(m, np.int64),
         np.empty(m),
         found,
     )
+    _SPARE.append(strips)
     return Links(
         offsets, found.senders[:total], found.ranges[:total], found.bearings[:total]
     )
@@ -251,15 +259,17 @@ def _counted(poses: F8, radius: float, strips: Pack[Strips], offsets: I8) -> int
 
 
 def _strips(n: int) -> Pack[Strips]:
-    """Return a workspace for `n` robots, which this thread keeps for its next query."""
-    last: Pack[Strips] | None = getattr(_LOCAL, "strips", None)
-    if last is None or len(last.value.x) != n:
-        last = _LOCAL.strips = Pack(build_strips(n))
-    return last
+    """Return a workspace for `n` robots, to be put back into `_SPARE` after its use."""
+    # Kernels run without the interpreter's lock, so that each call takes its own.
+    try:
+        last = _SPARE.pop()
+    except IndexError:
+        return Pack(build_strips(n))
+    return last if len(last.value.x) == n else Pack(build_strips(n))
 
 
-_LOCAL: Final = threading.local()
-# Kernels run without the interpreter's lock, so that threads cannot share a workspace.
+_SPARE: Final[deque[Pack[Strips]]] = deque(maxlen=2)
+"""Workspaces of the last queries, which the next ones use again."""
 
 
 __all__ = [

@@ -43,6 +43,7 @@ from botyard.model.obstacles import BoxObject
 from botyard.processes.parallel import lock
 from botyard.sim.episodes import are_poses
 from botyard.sim.freespace import checked_clearance
+from botyard.sim.neighbours import Nearby, checked_count, nearby
 from botyard.sim.notebook import MAX_ROWS, page
 from botyard.sim.parameters import BEAMS, DELAYS
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_WALL_REACH_M
@@ -1032,6 +1033,26 @@ class Worlds(ReadOnly):
             self._batch.near_walls(places, reach, walls)
 
         return walls
+
+    def nearest(self, k: int = 1) -> Nearby:
+        """Return the `k` nearest other robots of each robot, for observations.
+
+        Robots at equal distances are in the order of `names`.
+
+        Returns
+        -------
+        Nearby
+            Numbers of the robots, (n, m, k) int64; distances, (n, m, k), m; their poses in the
+            frame of each robot, (n, m, k, 3): m, m, rad; their velocities along its axes,
+            relative to the world, (n, m, k, 3): m/s, m/s, rad/s. Where there are fewer than `k`
+            others: −1, inf and 0.
+
+        Raises
+        ------
+        ArgumentError
+            `k` is not a whole number from 1 to 10,000.
+        """
+        return nearby(self.pose, self.vel, checked_count(k))
 
     # -- Parameters and single worlds
 

@@ -16,7 +16,12 @@ from botyard.engine.kernels.beams import away_from_zero
 from botyard.engine.kernels.grid import wall_distance
 from botyard.engine.kernels.gridwalk import segment_range
 from botyard.engine.kernels.identify import wall_ahead
-from botyard.engine.kernels.jit import entry_kernel, kernel, merged_kernel
+from botyard.engine.kernels.jit import (
+    entry_kernel,
+    inline_kernel,
+    kernel,
+    merged_kernel,
+)
 from botyard.engine.kernels.nearest import sort_for_radius
 from botyard.engine.kernels.strips import (
     LEAST_SQUARE,
@@ -144,6 +149,56 @@ def is_behind_wall(world: World, row: int, other: int, length: float) -> bool:
     return wall_ahead(grid, gx, gy, dx, dy, cells, LIGHT) < cells
 
 
+@merged_kernel
+def list_opaque(
+    world: World, robot_of: I8, radius: float, behind: int, strips: Strips, found: int
+) -> int:
+    """Keep the robots that a search has found, and the bodies that may hide them.
+
+    Returns their count, see `find_links`.
+    """
+    radii, classes = world.bodies.radius, world.state.mask
+    away, who = strips.away, strips.who
+    count = np.int64(0)
+    for p in range(found):
+        other, apart = who[p], math.sqrt(away[p])
+        hides = behind & 2 and int(classes[other]) & LIGHT
+        if (robot_of[other] >= 0 and apart <= radius) or (
+            hides and apart <= radius + radii[other]
+        ):
+            away[count], who[count] = away[p], other
+            count += 1
+
+    return int(count)
+
+
+@inline_kernel
+def bearing_of(pose: F8, row: int, other: int) -> float:
+    """Return the bearing of a body in the frame of another one, rad in (−π, π]."""
+    dx, dy = pose[other, 0] - pose[row, 0], pose[other, 1] - pose[row, 1]
+    c, s = cosine_sine(pose[row, 2])
+    bearing = atan2(c * dy - s * dx, c * dx + s * dy)
+    # REP-103 has one heading for straight behind.
+    return math.pi if bearing <= -math.pi else bearing
+
+
+@merged_kernel
+def join_links(links: LinkArrays) -> int:
+    """Move all links together, and return their number."""
+    offsets, ends, senders, ranges, bearings = links
+    total = np.int64(0)
+    for i in range(ends.shape[0]):
+        first = offsets[i]
+        offsets[i] = total
+        for p in range(first, ends[i]):
+            senders[total], ranges[total] = senders[p], ranges[p]
+            bearings[total] = bearings[p]
+            total += 1
+
+    offsets[ends.shape[0]] = total
+    return int(total)
+
+
 @entry_kernel
 def find_links(
     world: World,
@@ -182,14 +237,8 @@ def find_links(
     int
         Number of links.
     """
-    pose, radii, classes, grid = (
-        world.state.pose,
-        world.bodies.radius,
-        world.state.mask,
-        world.grid,
-    )
-    offsets, ends, senders, ranges, bearings = links
-    away, who, item, start = strips.away, strips.who, strips.item, strips.start
+    pose, grid, offsets = world.state.pose, world.grid, links.offsets
+    item, start = strips.item, strips.start
     m = pose.shape[0]
     sort_for_radius(pose, reach, strips)
     for s in range(strips.shape[0]):
@@ -202,21 +251,18 @@ def find_links(
                 continue
             limit = reach * reach * MARGIN + LEAST_SQUARE
             found = collect(strips, s, q, limit, m, m + 1)
-            count = np.int64(0)
-            for p in range(found):
-                other, apart = who[p], math.sqrt(away[p])
-                hides = behind & 2 and int(classes[other]) & LIGHT
-                if (robot_of[other] >= 0 and apart <= radius) or (
-                    hides and apart <= radius + radii[other]
-                ):
-                    away[count], who[count] = away[p], other
-                    count += 1
-
-            write_nearest(away, who, count, near, far, count)
-            x, y = pose[row, 0], pose[row, 1]
-            c, sine = cosine_sine(pose[row, 2])
+            count = list_opaque(world, robot_of, radius, behind, strips, found)
+            write_nearest(strips.away, strips.who, count, near, far, count)
+            # No wall is nearer: most links of open worlds need no walk to be found free.
             free = wall_distance(
-                grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y
+                grid.clear,
+                grid.x0,
+                grid.y0,
+                grid.h,
+                grid.nx,
+                grid.ny,
+                pose[row, 0],
+                pose[row, 1],
             )
             at = offsets[robot]
             for p in range(count):
@@ -225,39 +271,19 @@ def find_links(
                     continue
                 # Robots at one place have no line between them that could be crossed.
                 if apart > 0.0:
-                    if (
-                        behind & 1
-                        and apart >= free
-                        and is_behind_wall(world, row, other, apart)
-                    ):
-                        continue
-                    if behind & 2 and is_behind_body(
-                        world, near, count, row, other, apart
-                    ):
-                        continue
-                dx, dy = pose[other, 0] - x, pose[other, 1] - y
-                bearing = atan2(c * dy - sine * dx, c * dx + sine * dy)
-                # REP-103 has one heading for straight behind.
-                bearings[at] = math.pi if bearing <= -math.pi else bearing
-                senders[at], ranges[at] = robot_of[other], apart
+                    if behind & 1 and apart >= free:
+                        if is_behind_wall(world, row, other, apart):
+                            continue
+                    if behind & 2:
+                        if is_behind_body(world, near, count, row, other, apart):
+                            continue
+                links.senders[at], links.ranges[at] = robot_of[other], apart
+                links.bearings[at] = bearing_of(pose, row, other)
                 at += 1
 
-            ends[robot] = at
+            links.ends[robot] = at
 
-    total = np.int64(0)
-    for i in range(ends.shape[0]):
-        first = offsets[i]
-        offsets[i] = total
-        for p in range(first, ends[i]):
-            senders[total], ranges[total], bearings[total] = (
-                senders[p],
-                ranges[p],
-                bearings[p],
-            )
-            total += 1
-
-    offsets[ends.shape[0]] = total
-    return int(total)
+    return join_links(links)
 
 
 __all__ = ["LIGHT", "LinkArrays", "find_links"]

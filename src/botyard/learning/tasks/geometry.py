@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from botyard.learning.tasks.base import B1, F8
@@ -62,31 +60,12 @@ def seen_others(w: Worlds, count: int, unit: float) -> F8:
     The nearest robot is first. Each has its position ahead and to the left, divided by
     `unit` (m), and its velocity along the same axes, m/s.
     """
-    pose = w.pose
-    n, m, _ = pose.shape
+    n, m, _ = w.pose.shape
     if not count:
         return np.zeros((n, m, 0))
-    apart = distances(pose[:, :, None], pose[:, None])
-    # A robot is not its own neighbour.
-    apart[:, np.arange(m), np.arange(m)] = math.inf
-    # A stable sort lets robots at equal distances keep their order, on every machine.
-    which = np.argsort(apart, axis=2, kind="stable")[:, :, :count]
-    row = np.arange(n)[:, None, None]
-    place = between(pose[:, :, None], pose[row, which]) / unit
-    c, s = elementwise.cosine_sine(pose[..., 2])
-    # First into the frame of the world, because each robot has axes of its own.
-    world = np.stack(
-        [c * w.vel[..., 0] - s * w.vel[..., 1], s * w.vel[..., 0] + c * w.vel[..., 1]],
-        axis=-1,
-    )
-    theirs = world[row, which]
-    c, s = c[:, :, None], s[:, :, None]
-    ahead, left = (
-        c * theirs[..., 0] + s * theirs[..., 1],
-        c * theirs[..., 1] - s * theirs[..., 0],
-    )
+    near = w.nearest(count)
     seen: F8 = np.concatenate(
-        [place, ahead[..., None], left[..., None]], axis=-1
+        [near.poses[..., :2] / unit, near.velocities[..., :2]], axis=-1
     ).reshape(n, m, 4 * count)
     return seen
 
