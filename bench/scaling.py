@@ -94,15 +94,15 @@ def by_points(n: int) -> Row:
 
 def by_clients(n: int) -> Row:
     """One number of clients."""
-    used, ready, seen, size = clients.measure(24000, n)
-    share = seen["rate"] / 10.0
+    seen = clients.measure(clients.Load(n, math.inf), clients.PORT)
+    share = seen.rate / 10.0
     return {
         "at": n,
-        "cost": used / max(share, 1e-9),
+        "cost": seen.cpu / max(share, 1e-9),
         "ratio": share,
-        "ready": ready,
-        "memory": size,
-        "gap": seen["max"],
+        "ready": seen.ready,
+        "memory": seen.memory,
+        "gap": seen.longest,
     }
 
 

@@ -11,6 +11,7 @@ from bench import (
     __main__,
     calibration,
     changes,
+    clients,
     common,
     history,
     light,
@@ -29,6 +30,8 @@ from bench import (
     worlds,
     worlds_batch,
 )
+
+from tests.ports import free_port
 
 Patch = Callable[..., None]
 Small = Callable[[Patch, Path], object]
@@ -54,6 +57,15 @@ def small_scenes(*_: object) -> None:
 def small_changes(patch: Patch, _: Path) -> None:
     patch(changes, ROUNDS=8)
     changes.main()
+
+
+def small_clients(patch: Patch, _: Path) -> None:
+    loads = [
+        clients.Load(3, 9.0, original=1.0, gap=9.0),
+        clients.Load(2, 9.0, laser=False),
+    ]
+    patch(clients, SECONDS=0.5, WARM_UP=0.1, PORT=free_port(3), LOADS=loads)
+    clients.main()
 
 
 def small_peers(patch: Patch, _: Path) -> None:
@@ -148,6 +160,7 @@ SMALL: dict[str, Small] = {
     "spans": small_spans,
     "scenes": small_scenes,
     "changes": small_changes,
+    "clients": small_clients,
     "peers": small_peers,
     "light": small_light,
     "page": small_page,
@@ -164,7 +177,6 @@ SMALL: dict[str, Small] = {
 }
 OF_SERVERS = {
     "ambf",
-    "clients",
     "reliability",
     "ros",
     "ros2",

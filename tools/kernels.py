@@ -44,12 +44,14 @@ STAGES: Final = {"lower": 0.0, "optimise": 0.55, "emit": 0.8}
 def call_entries(first_run: bool) -> None:
     """Call each entry once, in Python, to learn its argument types."""
     from botyard.cli.warmup import warm_up_rest
+    from botyard.protocols.pioneer.warmup import warm_up as warm_up_reports
     from botyard.worlds.warmup import warm_up
 
     warnings.simplefilter(
         "ignore", RuntimeWarning
     )  # 64-bit products of NumPy's integers wrap around, as they should
     warm_up(masses=not first_run)
+    warm_up_reports()
     if not first_run:
         warm_up_rest()
 
@@ -93,6 +95,7 @@ def _import_entries() -> None:
     """Fill the table of all entries."""
     import botyard.navigation.warmup
     import botyard.pictures.warmup
+    import botyard.protocols.pioneer.warmup
     import botyard.traffic.compare
     import botyard.worlds.warmup  # noqa: F401
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from botyard.engine.commands import SetOdometry
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
 from botyard.model.scene import Scene
-from botyard.protocols.pioneer import batch as batch_module
-from botyard.protocols.pioneer.batch import Batch
+from botyard.protocols.pioneer.batch import Batch, Made
+from botyard.protocols.pioneer.kernels.reports import put_checksum
 from botyard.protocols.pioneer.packet import (
     Parser,
     checksum,
@@ -64,6 +65,21 @@ def world(models: list[str]) -> tuple[NullModem, list[Session]]:
         sessions.append(line.connection.session)
 
     return modem, sessions
+
+
+class Together:
+    """Makes the reports of sessions with one batch."""
+
+    def __init__(self, modem: NullModem) -> None:
+        self.batch = Batch(modem._reporter._roster)
+
+    def make(self, sessions: list[Session]) -> list[Made | None]:
+        rows = np.array([session.row for session in sessions])
+        made = self.batch.make(rows).tolist()
+        return [
+            self.batch.made(row) if is_made else None
+            for row, is_made in zip(rows.tolist(), made, strict=True)
+        ]
 
 
 def alone(session: Session) -> tuple[bytes, bytes]:
@@ -127,7 +143,7 @@ commands = st.tuples(
 @given(st.lists(st.lists(commands, max_size=6), min_size=3, max_size=12))
 def test_together_as_alone(script: list[list[tuple[int, bytes]]]) -> None:
     modem, sessions = world(MODELS)
-    batch = Batch()
+    batch = Together(modem)
     together = 0
     for sent in script:
         for i, data in sent:
@@ -150,7 +166,7 @@ def test_a_usual_fleet_is_made_together_in_every_period() -> None:
     modem, sessions = world(["p3dx"] * 6)
     for session in sessions:
         session.receive_data(command(35, 1), modem.now)
-    batch = Batch()
+    batch = Together(modem)
     modem.sim.step()
     batch.make(sessions)
     for _ in range(5):
@@ -167,7 +183,7 @@ def test_scans_of_any_length(last: int) -> None:
         for data in (command(36, -1), command(37, last), command(35, 1)):
             session.receive_data(data, modem.now)
 
-    batch = Batch()
+    batch = Together(modem)
     modem.sim.step()
     batch.make(sessions)
     modem.sim.step()
@@ -180,7 +196,7 @@ def test_scans_of_any_length(last: int) -> None:
 def test_robots_that_are_not_plain_make_their_own() -> None:
     modem, sessions = world(["p3dx", "p3dx-equipped", "p3dx", "p3dx"])
     modem.sim.step()
-    made = Batch().make(sessions)
+    made = Together(modem).make(sessions)
     assert [m is None for m in made] == [False, True, False, False]
 
 
@@ -190,14 +206,14 @@ def test_extreme_poses_saturate_and_wrap_alike() -> None:
         for session in sessions:
             session.port.issue_command(SetOdometry(Pose(value, -value, math.pi)))
         modem.sim.step()
-        for session, made in zip(sessions, Batch().make(sessions), strict=True):
+        for session, made in zip(sessions, Together(modem).make(sessions), strict=True):
             assert made is not None
             assert made.sip == alone(session)[0]
 
 
 def test_sessions_that_come_and_go_get_their_own_robots_reports() -> None:
     modem, sessions = world(["p3dx", "amigo", "p3dx", "seekur"])
-    batch = Batch()
+    batch = Together(modem)
     for k in range(12):
         modem.sim.step()
         chosen = sessions[k % 2 :] if k % 3 else sessions
@@ -214,14 +230,12 @@ def test_sessions_that_come_and_go_get_their_own_robots_reports() -> None:
                 assert made.sip == alone(session)[0]
 
 
-@given(st.binary(min_size=1, max_size=60), st.integers(1, 4))
-def test_checksums_of_rows(payload: bytes, n: int) -> None:
-    rows = np.frombuffer(
-        b"\xfa\xfb" + bytes((len(payload) + 2,)) + payload + b"\0\0", np.uint8
-    )
-    rows = np.tile(rows, (n, 1))
-    batch_module._checksums(rows)
-    assert all(bytes(r[-2:]) == checksum(payload).to_bytes(2, "big") for r in rows)
+@given(st.binary(min_size=1, max_size=60), st.integers(0, 4))
+def test_checksums(payload: bytes, before: int) -> None:
+    head, last = b"\xfa\xfb" + bytes((len(payload) + 2,)), b"\0\0"
+    packet = np.frombuffer(bytes(before) + head + payload + last, np.uint8).copy()
+    put_checksum(packet, before, len(packet) - before)
+    assert bytes(packet[-2:]) == checksum(payload).to_bytes(2, "big")
 
 
 def test_a_fault_of_the_batch_costs_nobody_a_report(
@@ -230,7 +244,7 @@ def test_a_fault_of_the_batch_costs_nobody_a_report(
     modem, _ = world(["p3dx"] * 4)
     lines = list(modem._lines)
 
-    def broken(self: Batch, sessions: object) -> list[None]:
+    def broken(self: Batch, numbers: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(Batch, "make", broken)
@@ -252,9 +266,9 @@ def test_what_is_sent_again_while_time_stands_still_is_made_together(
     sizes: list[int] = []
     make = Batch.make
 
-    def counting(self: Batch, sessions: list[Session]) -> object:
-        made = make(self, sessions)
-        sizes.append(sum(m is not None for m in made))
+    def counting(self: Batch, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        made = make(self, numbers)
+        sizes.append(int(made.sum()))
         return made
 
     monkeypatch.setattr(Batch, "make", counting)
@@ -275,7 +289,7 @@ def test_other_robots_come_and_go_between_two_reports() -> None:
     for session in sessions:
         session.receive_data(command(35, 1), modem.now)
     last, sessions = sessions[-1], sessions[:-1]
-    batch = Batch()
+    batch = Together(modem)
     for _ in range(2):
         modem.sim.step()
         batch.make(sessions)

@@ -276,7 +276,7 @@ def test_a_fault_of_ours_costs_one_session_only(
     other = modem.connect("other")
     for n in (0, 1, 2, 1):
         other.send(frame(n))
-    monkeypatch.setattr(line.connection.session, "_sip", lambda state: 1 / 0)
+    monkeypatch.setattr(line.connection.session, "send_report", lambda *_: 1 / 0)
     modem.run(0.5)
     assert line.closed
     assert any("internal error" in text for text in line.log)

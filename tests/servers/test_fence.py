@@ -57,7 +57,7 @@ def sips(line: nullmodem.Line) -> int:
 POINTS = (
     "receive_data",
     "receive_eof",
-    "is_due",
+    "attend",
     "handle_timer",
     "report",
     "send_report",
@@ -85,9 +85,12 @@ def world() -> tuple[NullModem, list[nullmodem.Line]]:
 def everything(modem: NullModem, line: nullmodem.Line) -> None:
     """All that loops do with a session."""
     line.send(command(11, 100))
+    # the board stops at a contact: it has work after each step
+    line.send(command(44, 3))
     modem.run(0.3)
     # time stands still: reports are repeated
     modem.wait(0.5)
+    line.connection.on_timer(modem.now)
     # another map: all clients are told
     modem.control.do(USER, ClearMap())
     line.connection.report(modem.now)
@@ -108,7 +111,7 @@ def test_a_session_that_raises_anywhere_ends_alone(
     assert bad.closed
     assert bad.connection.is_over
     assert bad.connection not in modem.desk.connections
-    assert bad.connection not in modem._reporter._connections
+    assert bad.connection not in modem._reporter.connections
     assert not modem.sim.robots["r0"].clients, "the robot is free"
     assert sum("internal error" in text for text in bad.log) == 1, bad.log
     for line in good:

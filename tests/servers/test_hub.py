@@ -11,9 +11,9 @@ import pytest
 from botyard.control import Control
 from botyard.geometry import Pose
 from botyard.interfaces.pioneer.requests import PioneerRequests
-from botyard.protocols.pioneer import session as session_module
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import Parser, command, frame
+from botyard.protocols.pioneer.roster import Roster
 from botyard.protocols.pioneer.session import Session
 from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers import hub as hub_module
@@ -100,7 +100,7 @@ def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> No
     that follow tell the world after it (ENG-002).
     """
     monkeypatch.setattr(
-        session_module, "MIN_WALL_PERIOD", 0.0
+        Roster, "min_wall_period", 0.0
     )  # a report for every step, however fast they are
     sim = Simulation(odometry_error="none")
     robot, box = (

@@ -25,8 +25,8 @@ from botyard.protocols.rtps.limits import MAX_LEASE_S
 from botyard.protocols.webgui.session import HELLO_TIMEOUT, Tokens, Viewer
 from botyard.servers import streampeer
 from botyard.servers.outlet import Outlet
-from botyard.servers.pioneer import tcp
-from botyard.servers.pioneer.tcp import RobotClient
+from botyard.servers.pioneer import robotclient, tcp
+from botyard.servers.pioneer.robotclient import RobotClient
 from botyard.servers.sockets import MAX_STUCK, has_room, has_unread
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
@@ -123,7 +123,7 @@ def test_a_client_whose_bytes_were_not_looked_at_is_not_refused(
     """Neither when they lie unread nor when they wait for their turn; afterwards it is,
     if they were no packet.
     """
-    monkeypatch.setattr(tcp, "FIRST_PACKET_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(robotclient, "FIRST_PACKET_TIMEOUT_S", 0.0)
     monkeypatch.setattr(streampeer, "LOOK_AGAIN_S", 0.0)
 
     async def scene() -> None:
@@ -200,10 +200,10 @@ def test_the_watchdog_waits_for_what_was_not_read() -> None:
     modem, line = opened()
     line.connection.session.has_unread = lambda: True
     modem.run(4.0)
-    assert not line.connection.session._watchdog_fired
+    assert not line.connection.session.watchdog_fired
     line.connection.session.has_unread = lambda: False
     modem.run(0.5)
-    assert line.connection.session._watchdog_fired
+    assert line.connection.session.watchdog_fired
 
 
 def test_deadlines_of_connections_that_wait_for_us() -> None:

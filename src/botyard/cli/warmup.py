@@ -52,11 +52,12 @@ def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
     from botyard.engine.kernels.jit import PACKAGE
     from botyard.native.shipped import is_shipped
     from botyard.processes.compiling import watch
+    from botyard.protocols.pioneer.kernels.jit import PACKAGE as REPORTS
 
     began = time.monotonic()
     if all(
         is_shipped(package, whole=masses or rest)
-        for package in (PACKAGE, *(_other_packages() if rest else ()))
+        for package in (PACKAGE, REPORTS, *(_other_packages() if rest else ()))
     ):
         return 0.0
 
@@ -66,11 +67,13 @@ def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
     gc.disable()
     try:
         helper = _start_helper()
+        from botyard.protocols.pioneer.warmup import warm_up as warm_up_reports
         from botyard.worlds.warmup import warm_up
 
         # Compile in this thread: in any other one, the memory allocator makes it take a
         # third longer.
         warm_up(lambda: _wait_for(helper), masses=masses)
+        warm_up_reports()
         if rest:
             warm_up_rest()
         _mark_warm()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,8 @@ def seed_word(seed: int) -> np.uint64:
     return np.uint64(seed & 0xFFFF_FFFF_FFFF_FFFF)
 
 
+# Each command to a body needs it.
+@lru_cache(maxsize=1 << 15)
 def body_uid(name: str) -> int:
     """Return the stable 64-bit identity of a body: BLAKE2b of its name.
 

@@ -349,6 +349,23 @@ class Fleet(Protocol):
         ...
 
     @property
+    def board_versions(self) -> NDArray[np.int64]:
+        """Versions of all controller boards, (n,); `board_of` states a robot's index.
+
+        A version changes with the values that the board shows in reports.
+        """
+        ...
+
+    def board_of(self, robot: str) -> int:
+        """Return the index of a robot's board; it is valid for one `layout`."""
+        ...
+
+    @property
+    def placements(self) -> int:
+        """Number of times that any robot was placed; see `RobotPort.teleports`."""
+        ...
+
+    @property
     def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
         """Keys of all range sensors, and their slices of `readings`.
 

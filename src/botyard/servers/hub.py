@@ -24,6 +24,7 @@ from botyard.errors import NotNowError
 from botyard.interfaces.pioneer.reporting import Reporter
 from botyard.model.robotport import Timing
 from botyard.servers.jobs.background import Background
+from botyard.servers.pioneer.bulksend import bulk_sender
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.wakingloop import WakingLoop
 from botyard.servers.workclock import passed, uncounted
@@ -93,7 +94,7 @@ class Hub:
         self.speed = 0.0 if interval is None else 1.0
         self._interval = sim.dt if interval is None else interval
         self._next_warning = 0.0
-        self.reporter = Reporter()
+        self.reporter = Reporter(bulk_sender())
         self._listeners: list[tuple[Listener, ErrorBarrier]] = []
         self._watchers: list[tuple[Callable[[], None], ErrorBarrier]] = []
         self._followers: list[

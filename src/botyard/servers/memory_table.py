@@ -38,7 +38,7 @@ from botyard.protocols.webgui import messages
 from botyard.protocols.webgui import session as page
 from botyard.servers import vda5050
 from botyard.servers.outlet import WRITE_BUFFER
-from botyard.servers.pioneer import tcp
+from botyard.servers.pioneer import robotclient, tcp
 from botyard.servers.ros import ros1input, ros1master, tcpros, xmlrpc
 from botyard.servers.sockets import READ_SIZE
 from botyard.servers.streampeer import MAX_WAITING as MAX_WAITING_BYTES
@@ -112,14 +112,14 @@ KEPT: Final = (
     Kept(
         "Pioneer",
         "queued bytes of a robot's client",
-        *3 * (tcp.MAX_AHEAD,),
+        *3 * (robotclient.MAX_AHEAD,),
     ),
     Kept(
         "Pioneer",
         "unread reports of a robot's client",
-        tcp.MAX_UNSENT,
-        tcp.MAX_UNSENT,
-        tcp.MAX_UNSENT,
+        robotclient.MAX_UNSENT,
+        robotclient.MAX_UNSENT,
+        robotclient.MAX_UNSENT,
     ),
     _of_clients(
         "Pioneer",

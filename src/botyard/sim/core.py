@@ -170,6 +170,8 @@ class Core:
         self.descriptions = Descriptions(engine, devices)
         self.journal = Journal()
         self._box_placements: dict[str, int] = {}
+        self.placed_count = 0
+        """Number of times that any robot was placed."""
         """Number of placements of each box of the map, by name."""
         self.is_ours: Callable[[], bool] | None = None
         """Function that reports whether the calling thread may change the world.
@@ -299,6 +301,7 @@ class Core:
             # Clients compare the count to notice placements.
             elif name in self.robots:
                 self.robots[name]._teleports += 1
+                self.placed_count += 1
             else:
                 self._box_placements[name] = self._box_placements.get(name, 0) + 1
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from botyard.api import arguments
 from botyard.api.readonly import ReadOnly
 from botyard.api.revisions import Subject
+from botyard.devices.electrics import Boards
 from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import F8, I2, I8, OdometryErrorMode, State
 from botyard.errors import ArgumentError, CommandError
@@ -381,6 +382,24 @@ class Fleet(ReadOnly):
     def is_exact(self) -> bool:
         """Whether ranges are exact, not rounded."""
         return self._core.range_step <= 0.0
+
+    @property
+    def board_versions(self) -> I8:
+        """Versions of all controller boards, (n,); `board_of` states a robot's index."""
+        boards = self._core.engine.table(Boards)
+        # The first button is in the reports, and may change without a new version.
+        versions: I8 = 2 * boards.version + boards.buttons[:, 0]
+        return versions
+
+    def board_of(self, robot: str) -> int:
+        """Return the index of a robot's board."""
+        number: int = self._core.robots[robot].electrics.number
+        return number
+
+    @property
+    def placements(self) -> int:
+        """Number of times that any robot was placed."""
+        return self._core.placed_count
 
     @property
     def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:

@@ -69,6 +69,7 @@ class SimulationCore(Core):
         for robot in self.robots.values():
             # Clients see the start of an episode as a placement.
             robot._teleports += 1
+            self.placed_count += 1
         self.feed.record_change(Subject.TIME)
         if self.journal.is_read:
             told = (

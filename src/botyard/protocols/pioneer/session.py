@@ -23,6 +23,20 @@ from botyard.protocols.pioneer import handlers
 from botyard.protocols.pioneer.commands import C, P, command_name
 from botyard.protocols.pioneer.conversation import Conversation, PioneerSettings
 from botyard.protocols.pioneer.events import Event, Level, SessionClosed, SessionOpened
+from botyard.protocols.pioneer.kernels.schedule import (
+    BOARD,
+    DEADLINE,
+    EXTRA,
+    HEARD,
+    NEVER,
+    OPEN,
+    PLAIN,
+    REPEAT,
+    REPEAT_PERIOD,
+    SENT,
+    SILENT,
+    WATCHDOG,
+)
 from botyard.protocols.pioneer.packet import Packet, Parser, frame
 from botyard.protocols.pioneer.reportbuilder import (
     build_simstat,
@@ -30,19 +44,14 @@ from botyard.protocols.pioneer.reportbuilder import (
     is_stalled_by,
 )
 from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, sync2
+from botyard.protocols.pioneer.roster import STAMPS, Roster
 from botyard.protocols.pioneer.simreports import MapChanged
 
-SIP_PERIOD_US: Final = 100_000
-"""Period of SIPs, µs of simulated time; longer steps have one SIP each."""
-MIN_WALL_PERIOD: Final = 0.01
-"""Minimum wall time between SIPs, s, for runs faster than real time."""
 REPEAT_AFTER: Final = 0.15
 """Wall time without a SIP after which the last state is repeated, s, or 1.5 steps.
 
 This happens when the simulation is paused or slow.
 """
-REPEAT_PERIOD: Final = 0.1
-"""Period of the repeated reports, s, so that clients do not time out."""
 HANDSHAKE_PACKETS: Final = 10
 HANDSHAKE_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 60.0
@@ -89,6 +98,14 @@ def stage_after(stage: Stage, number: int) -> Stage:
     return Stage.CLOSED if number == C.CLOSE else stage
 
 
+def repeat_after(step: float) -> float:
+    """Return the time after which the state is repeated if no step follows, s.
+
+    `step` is the wall time of a step, s.
+    """
+    return max(REPEAT_AFTER, 1.5 * step)
+
+
 def _has_none() -> bool:
     return False
 
@@ -107,10 +124,12 @@ class Session(Conversation):
     """
 
     def __init__(self, port: RobotPort, settings: PioneerSettings, now: float) -> None:
+        self.roster = Roster(1)
+        """Table with the timers of the session; see `enter`."""
+        self.row = self.roster.add(self)
+        """Row of the session in `roster`."""
         super().__init__(port, settings, now)
         self.stage = Stage.SYNC0
-        self.kept_sip: tuple[int, bytes] | None = None
-        """SIP of a `report_version`, for `batch`."""
         self.parser = Parser()
         self._table = handlers.table(settings.laser_compat, settings.srisim_compat)
         self._bumped = self._joydriving = self._claimed = self._has_robot = False
@@ -119,9 +138,11 @@ class Session(Conversation):
         self.has_unread: Callable[[], bool] = _has_none
         """Whether received bytes of the client wait to be processed."""
         self._heard = now
-        self._heard_us = self._last_us = port.time_us
         spec = port.spec
-        self._watchdog_us = spec.pioneer.watchdog * 1e6 or math.inf
+        watchdog_us = spec.pioneer.watchdog * 1e6
+        time_us = port.time_us
+        self.roster.times[self.row] = 0, time_us, time_us, watchdog_us or NEVER
+        self.roster.walls[self.row, SENT] = now
         self._has_plain_model = not (
             settings.log_movement
             or spec.gripper is not None
@@ -132,11 +153,53 @@ class Session(Conversation):
             )
         )
         self._silent = False
-        self._watchdog_fired = False
-        self._next_sip_us = 0
-        self._sip_wall = now
-        self._repeat_at: float | None = None
         self._errors_seen = 0
+        self._known_version = 0
+        self._note()
+
+    # -- the row
+
+    def enter(self, roster: Roster) -> None:
+        """Move to another roster, which serves several sessions together."""
+        old, old_row = self.roster, self.row
+        row = roster.add(self)
+        roster.take_over(row, old, old_row)
+        old.remove(old_row)
+        self.roster, self.row = roster, row
+
+    def leave(self) -> None:
+        """Move to a roster of its own."""
+        self.enter(Roster(1))
+
+    def _note(self) -> None:
+        """Write timers and flags into the row, after each input."""
+        roster, row = self.roster, self.row
+        flags = 0
+        if self.stage is Stage.OPEN:
+            flags |= OPEN
+            if self.bumpstall or self.joydrive:
+                flags |= BOARD
+            if self._silent:
+                flags |= SILENT
+            if self.simstat_always or self.streams.wanted:
+                flags |= EXTRA
+            if self._has_plain_model:
+                flags |= PLAIN
+        roster.flags[row] = flags
+        roster.walls[row, DEADLINE] = self._deadline()
+        version = self.report_version
+        if version != self._known_version:
+            self._known_version = version
+            roster.versions[row] = next(STAMPS)
+
+    @property
+    def motors_on(self) -> bool:
+        """Whether the motors were on in the last report."""
+        return bool(self.roster.motors[self.row])
+
+    @motors_on.setter
+    def motors_on(self, on: bool) -> None:
+        self.roster.motors[self.row] = on
 
     # -- input
 
@@ -145,8 +208,11 @@ class Session(Conversation):
         if self.is_closed:
             return
         self.now = now
-        for packet in self.parser.feed_bytes(data):
-            self._packet(packet, now)
+        try:
+            for packet in self.parser.feed_bytes(data):
+                self._packet(packet, now)
+        finally:
+            self._note()
         # One line for all errors of a chunk: noise on the line must not flood the log.
         errors = self.parser.counts.errors
         if errors != self._errors_seen:
@@ -163,45 +229,35 @@ class Session(Conversation):
     def is_due(self, now: float) -> bool:
         """Check the watchdog after a step; return whether a report is due.
 
-        If it is, `report` or `send_report` must follow.
+        If it is, `report` or `send_report` must follow. `Roster.due` does the same for
+        many sessions.
         """
-        if self.stage is not Stage.OPEN:
-            return False
-        time_us = self.port.time_us
-        # The simulation has gone back to an earlier moment.
-        if time_us < self._last_us:
-            self._heard_us, self._next_sip_us = time_us, 0
-        self._last_us = time_us
-        # A busy server must not stop a robot whose client has sent commands in time.
-        is_silent = (
-            time_us - self._heard_us > self._watchdog_us and not self._watchdog_fired
+        due, asking = self.roster.due(
+            self.port.time_us, now, repeat_after(self.port.timing.real), self.row
         )
+        if len(asking):
+            self.attend()
+        return len(due) > 0
+
+    def attend(self) -> None:
+        """Check the watchdog and run the functions of the board, after a step."""
+        if self.stage is not Stage.OPEN:
+            return
+        times = self.roster.times[self.row]
+        timeout_us = int(times[WATCHDOG])
+        is_silent = self.port.time_us - int(times[HEARD]) > timeout_us
+        # A busy server must not stop a robot whose client has sent commands in time.
         if is_silent and not self.has_unread():
-            self._watchdog_fired = True
+            times[HEARD] = NEVER
             self.port.stop()
             self.log(
                 Level.WARNING,
-                f"watchdog: nothing heard for {self._watchdog_us / 1e6:g} s of "
+                f"watchdog: nothing heard for {timeout_us / 1e6:g} s of "
                 "simulated time, the robot stops",
             )
 
         if self.bumpstall or self.joydrive:
             self._run_board_functions()
-        # In fast runs clients could not read a SIP for each simulated period.
-        if time_us < self._next_sip_us or 0.0 <= now - self._sip_wall < MIN_WALL_PERIOD:
-            return False
-        # The period is added to the due time, not to the present one, so that SIPs do
-        # not drift.
-        self._next_sip_us += SIP_PERIOD_US
-        # Long steps, or the first SIP.
-        if self._next_sip_us <= time_us:
-            self._next_sip_us = time_us - time_us % SIP_PERIOD_US + SIP_PERIOD_US
-        self._repeat_at = self._first_repeat(now)
-        return True
-
-    def _first_repeat(self, now: float) -> float:
-        """Return the time to repeat the state if no step follows."""
-        return now + max(REPEAT_AFTER, 1.5 * self.port.timing.real)
 
     def handle_timer(self, now: float) -> bool:
         """Handle timeouts and repeated reports.
@@ -209,6 +265,12 @@ class Session(Conversation):
         Reports are repeated while the simulation is paused. Returns whether a report is
         due; `report` or `send_report` must then follow.
         """
+        try:
+            return self._handle_timer(now)
+        finally:
+            self._note()
+
+    def _handle_timer(self, now: float) -> bool:
         if self.stage is Stage.CLOSED:
             return False
         # The client has sent data that is not processed yet, so it is not silent.
@@ -232,9 +294,9 @@ class Session(Conversation):
             )
 
         # Reports follow steps; the timer only fills pauses.
-        if self._repeat_at is None or now < self._repeat_at:
+        if now < self.roster.walls[self.row, REPEAT]:
             return False
-        self._repeat_at = now + REPEAT_PERIOD
+        self.roster.walls[self.row, REPEAT] = now + REPEAT_PERIOD
         return True
 
     def _is_time_over(self, now: float) -> bool:
@@ -247,16 +309,18 @@ class Session(Conversation):
 
     def next_timer(self) -> float | None:
         """Return the wall time at which to call `handle_timer`, s; None for never."""
-        if self.stage is Stage.CLOSED:
-            return None
-        if self.stage is Stage.READY:
+        when = self._deadline()
+        if self.stage is Stage.OPEN:
+            when = min(when, float(self.roster.walls[self.row, REPEAT]))
+        return None if when == math.inf else when
+
+    def _deadline(self) -> float:
+        """Return the time of the next timeout, s."""
+        if self.stage is Stage.CLOSED or self._silent:
+            return math.inf
+        if self.stage in (Stage.READY, Stage.OPEN):
             return self._heard + SILENCE_SECONDS
-        if self.stage is not Stage.OPEN:
-            return self._began + HANDSHAKE_SECONDS
-        times = [] if self._silent else [self._heard + SILENCE_SECONDS]
-        if self._repeat_at is not None:
-            times.append(self._repeat_at)
-        return min(times, default=None)
+        return self._began + HANDSHAKE_SECONDS
 
     def data_to_send(self) -> bytes:
         """Take the bytes for the client."""
@@ -277,6 +341,11 @@ class Session(Conversation):
     def silent_since(self) -> float:
         """Wall time of the client's last packet, s."""
         return self._heard
+
+    @property
+    def watchdog_fired(self) -> bool:
+        """Whether the watchdog has stopped the robot since the last packet."""
+        return bool(self.roster.times[self.row, HEARD] == NEVER)
 
     @property
     def is_closed(self) -> bool:
@@ -305,6 +374,7 @@ class Session(Conversation):
             self.set_sonar(False)
             self.port.release()
 
+        self._note()
         self.emit(SessionClosed(reason))
 
     # -- packets
@@ -320,9 +390,9 @@ class Session(Conversation):
                 f"{packet.data.hex(' ') or 'none'}",
             )
 
-        self._heard, self._heard_us = now, self.port.time_us
         # Any packet shows that the client is alive, not only motion commands.
-        self._watchdog_fired = False
+        self._heard = now
+        self.roster.times[self.row, HEARD] = self.port.time_us
         if self._silent:
             self._silent = False
             self.log(Level.INFO, "the client is back")
@@ -380,7 +450,9 @@ class Session(Conversation):
         self._claim()
         self.stage = Stage.OPEN
         # A session that opens while time is paused gets its first report by the timer.
-        self._repeat_at = self._first_repeat(self.now)
+        self.roster.walls[self.row, REPEAT] = self.now + repeat_after(
+            self.port.timing.real
+        )
         self.emit(SessionOpened())
 
     def _command(self, packet: Packet) -> None:
@@ -435,7 +507,7 @@ class Session(Conversation):
         """Build and send one period's output of this session."""
         # A silent client gets no SIPs, so building one would waste time.
         if self._silent:
-            self._sip_wall = now
+            self.roster.walls[self.row, SENT] = now
             return
 
         state = self.port.state()
@@ -452,12 +524,14 @@ class Session(Conversation):
         It is SIMSTAT if requested, SIP, subscribed packets, and laser packets of whole
         scans.
         """
-        self._sip_wall = now
+        self.roster.walls[self.row, SENT] = now
         if self.simstat_always:
             self.send(build_simstat(self.port, self.port.state()).encode())
         self.send(sip)
         if self.streams.wanted:
             self.send(self.streams.report(self.port.state()))
+            # Packets that were requested once are sent now.
+            self._note()
         self.send(scans)
 
     @staticmethod
@@ -473,12 +547,11 @@ class Session(Conversation):
 
     @property
     def report_version(self) -> int:
-        """Version of the constant parts of reports, for caches."""
-        electrics = self.port.electrics
-        version = self._version + electrics.version
+        """Version of the constant parts of reports that the client determines."""
+        version = self._version
         for laser in self.lasers:
             version += laser.version
-        return 2 * version + electrics.joystick.button1
+        return version
 
     def _sip(self, state: RobotState) -> bytes:
         sip = build_sip(

@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from botyard.controllers.assignment import employ
 from botyard.errors import BotyardError, StateError
 from botyard.formats.crashstate import (
@@ -29,7 +31,7 @@ from botyard.model.world import THING
 from botyard.processes.safefile import read_own, remove_own, replace_own
 from botyard.servers.pioneer.robot_servers import RobotServers
 from botyard.sim.journal import API
-from botyard.sim.simulation import Robot, Simulation
+from botyard.sim.simulation import Simulation
 
 WRITE_INTERVAL_S: Final = 1.0
 """Interval of wall time to write the state if it has changed, s."""
@@ -46,37 +48,98 @@ MAX_FILE: Final = 256 * 2**20
 log = logging.getLogger("botyard")
 
 
-def state_of(robot_servers: RobotServers, page: Sequence[Any] = ()) -> SavedState:
-    """Return the current state of a simulator.
+class SavedRobots:
+    """Robots of a simulator as they are saved; only robots that moved are made anew.
 
-    `page` holds the state of the page, see `SavedState`.
+    Parameters
+    ----------
+    robot_servers : RobotServers
+        The simulator.
     """
-    sim, hub = robot_servers.hub.sim, robot_servers.hub
-    poses, rows = sim.snapshot.state.pose.tolist(), sim.snapshot.rows
 
-    def saved(name: str, robot: Robot) -> SavedRobot:
+    def __init__(self, robot_servers: RobotServers) -> None:
+        self._robot_servers = robot_servers
+        self._known: tuple[object, ...] = ()
+        self._stays: list[str] = []
+        self._others: list[str] = []
+        self._saved: list[SavedRobot] = []
+        self._rows = self._other_rows = np.zeros(0, np.int64)
+        self._poses = np.zeros((0, 3))
+
+    def __call__(self) -> tuple[list[SavedRobot], dict[str, Pose]]:
+        """Return all robots that stay, and poses of robots of factories."""
+        servers = self._robot_servers
+        sim = servers.hub.sim
+        snapshot = sim.snapshot
+        known = sim.core.feed.revision, dict(sim.core.programs.by_robot)
+        if known != self._known:
+            self._known = known
+            # Robots of factories do not stay: they return with their clients.
+            self._stays = [
+                n
+                for n, r in sim.robots.items()
+                if n in servers.servers or not r.spec.drive or r.spec.name == THING
+            ]
+            stays, rows = frozenset(self._stays), snapshot.rows
+            self._others = [n for n in sim.robots if n not in stays]
+            self._rows = np.array([rows[n] for n in self._stays], np.int64)
+            self._other_rows = np.array([rows[n] for n in self._others], np.int64)
+            self._poses = snapshot.state.pose[self._rows]
+            poses = map(Pose, *self._poses.T.tolist())
+            self._saved = list(map(self._save, self._stays, poses))
+        else:
+            poses_now = snapshot.state.pose[self._rows]
+            moved = np.flatnonzero((poses_now != self._poses).any(axis=1))
+            # The writer may still read the list that it got last.
+            self._poses, self._saved = poses_now, self._saved.copy()
+            for i, pose in zip(moved.tolist(), poses_now[moved].tolist(), strict=True):
+                old = self._saved[i]
+                self._saved[i] = SavedRobot(
+                    name=old.name,
+                    model=old.model,
+                    pose=Pose(*pose),
+                    port=old.port,
+                    program=old.program,
+                )
+
+        others = snapshot.state.pose[self._other_rows].tolist()
+        visitors = {
+            n: Pose(*pose) for n, pose in zip(self._others, others, strict=True)
+        }
+        return self._saved, visitors
+
+    def _save(self, name: str, pose: Pose) -> SavedRobot:
+        sim = self._robot_servers.hub.sim
         return SavedRobot(
             name=name,
-            model=robot.spec.name,
-            pose=Pose(*poses[rows[name]]),
-            port=robot_servers.port_of(name),
+            model=sim.robots[name].spec.name,
+            pose=pose,
+            port=self._robot_servers.port_of(name),
             program=sim.core.programs.by_robot.get(name),
         )
 
-    # Robots of factories do not stay: they return with their clients.
-    stays = {
-        n: r
-        for n, r in sim.robots.items()
-        if n in robot_servers.servers or not r.spec.drive or r.spec.name == THING
-    }
+
+def state_of(
+    robot_servers: RobotServers,
+    page: Sequence[Any] = (),
+    saved: SavedRobots | None = None,
+) -> SavedState:
+    """Return the current state of a simulator.
+
+    `page` holds the state of the page, see `SavedState`. `saved` makes repeated calls
+    cheaper.
+    """
+    sim, hub = robot_servers.hub.sim, robot_servers.hub
+    poses, rows = sim.snapshot.state.pose, sim.snapshot.rows
+    robots, visitors = (saved or SavedRobots(robot_servers))()
     return SavedState(
         tick=sim.tick,
         map=sim.scene.source,
         speed=hub.speed,
         paused=hub.is_paused,
-        robots=[saved(name, robot) for name, robot in stays.items()],
-        visitors={n: Pose(*poses[rows[n]]) for n in sim.robots if n not in stays},
-        boxes={n: Pose(*poses[rows[n]]) for n in sim.core.box_names},
+        robots=robots,
+        visitors=visitors,
+        boxes={n: Pose(*poses[rows[n]].tolist()) for n in sim.core.box_names},
         factories=[f.address[1] for f in robot_servers.factories],
         page=page,
         world=_world_of(sim),
@@ -237,6 +300,7 @@ class StateKeeper:
         self._robot_servers = robot_servers
         self._path = Path(path).absolute()
         self._page = page
+        self._saved = SavedRobots(robot_servers)
         self._supervisor = supervisor
         self._failed = False
         self._latest: SavedState | None = None
@@ -293,7 +357,7 @@ class StateKeeper:
             return
         self._last_version = version
         self._next_at_rest = now + REST_WRITE_INTERVAL_S
-        self._latest = state_of(robot_servers, self._page)
+        self._latest = state_of(robot_servers, self._page, self._saved)
         self._wake.release()
 
     def _write(self) -> None:

@@ -93,6 +93,8 @@ class Connection:
     visits : ThrottledLog, optional
         Log for clients that connect and disconnect, used instead of `log` because these
         events may be very frequent.
+    is_idle : callable
+        Returns whether no written bytes wait for the client to read.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Connection:
         desk: PioneerRequests | None = None,
         is_local: bool = True,
         visits: ThrottledLog | None = None,
+        is_idle: Callable[[], bool] = lambda: True,
     ) -> None:
         self.session = session
         self.log = log
@@ -113,6 +116,7 @@ class Connection:
         self._desk = desk
         self._finished = False
         self._visits = visits
+        self._is_idle = is_idle
         self._lines = _Lines(log)
         self._tap = None if desk is None else desk.taps.session(session.port.name)
         self._barrier = ErrorBarrier(log, "the session", self._break)
@@ -142,12 +146,14 @@ class Connection:
         with acting(SOURCE):
             self._barrier.run(self._then_pump, self.session.close, reason)
 
-    def is_due(self, now: float) -> bool:
-        """Return whether the session has a report to send after a step.
+    @property
+    def is_idle(self) -> bool:
+        """Whether no written bytes wait for the client to read."""
+        return self._is_idle()
 
-        If it has, call `report`.
-        """
-        return self._barrier.call(self._ask, self.session.is_due, now, otherwise=False)
+    def attend(self) -> None:
+        """Let the session do its work after a step."""
+        self._barrier.run(self._then_pump, self.session.attend)
 
     def on_timer(self, now: float) -> bool:
         """Handle the timer that `next_timer` announced.
@@ -175,6 +181,15 @@ class Connection:
             self._barrier.run(
                 self._then_pump, self.session.send_report, now, made.sip, made.scans
             )
+
+    def send_rest(self, data: bytes) -> None:
+        """Send the part of a report that the socket did not take."""
+        self._barrier.run(self._write, data)
+
+    def count_pieces(self, count: int) -> None:
+        """Count reports that were sent without the connection."""
+        if self._tap is not None:
+            self._tap.order += count
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
         """Report the result of loading a map to the client."""

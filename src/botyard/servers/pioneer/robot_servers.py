@@ -88,6 +88,7 @@ class RobotServers:
         self.hub = hub
         self._feed = hub.sim.core.feed
         self.desk = desk
+        hub.reporter.tap(desk.taps)
         self.control = desk.control
         self.settings = settings
         self.host = host

@@ -1,0 +1,397 @@
+"""`RobotClient`: one TCP connection of a Pioneer client (pioneer-protocol §2).
+
+`botyard.servers.pioneer.tcp` has the ports that accept them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from botyard.protocols.pioneer.packet import MAX_PACKET, Parser
+from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, Session, Stage
+from botyard.servers.addresses import is_loopback
+from botyard.servers.pioneer.connection import Connection, RobotLog
+from botyard.servers.sockets import READ_SIZE, keep_alive
+from botyard.servers.streampeer import PIECE, Allowance, StreamPeer
+from botyard.sim.simulation import Robot
+
+if TYPE_CHECKING:
+    from botyard.servers.pioneer.tcp import RobotPortServer
+
+MAX_UNSENT = 256 * 1024
+"""Unread output of a client at which reports are dropped, bytes.
+
+Reports resume when the client has read the output.
+"""
+REFUSED_LINGER_S = 1.0
+"""Timeout to disconnect a refused client that keeps its side open, s."""
+CLOSE_LINGER_S = 3.0
+"""Timeout to disconnect a client that sent CLOSE, s.
+
+Until then, its data is read and discarded, because its threads may still be writing.
+"""
+MAX_LEAVING = 16
+"""Maximum number of leaving connections of each kind on a port.
+
+The kinds are refused clients and clients that sent CLOSE. A new one displaces the
+oldest of its kind.
+"""
+REFUSAL_DELAY_S = 0.1
+"""Delay before a connection is refused because the robot has a client, s.
+
+A packet from the connection ends the delay.
+"""
+FIRST_PACKET_TIMEOUT_S = 10.0
+"""Timeout for the first valid packet of a connection, s."""
+LIVENESS_READ_S = 0.5
+"""Liveness check of a flooding client: longest read ahead, s.
+
+The check runs when other clients request its robot, and looks for the end of its
+stream.
+"""
+MAX_AHEAD = 4 * 1024 * 1024
+"""Liveness check of a flooding client: maximum number of bytes to keep."""
+RATE = 4096.0
+"""Token bucket of each client's bytes: sustained rate, bytes/s.
+
+A robot's serial line carries 960 to 11520 bytes/s.
+"""
+TIME_SHARE = 0.01
+"""Token bucket of each client's processing time: sustained share of time."""
+MAX_EARLY = 16 * 1024
+"""Maximum number of bytes before the first valid packet, then refusal."""
+
+
+class RobotClient(StreamPeer):
+    """One TCP connection: a stranger, then a client, then leaving."""
+
+    max_waiting = READ_SIZE
+    piece = PIECE
+    # A client that only sends commands need not read its reports.
+    waits_for_reader = False
+
+    def __init__(self, server: RobotPortServer) -> None:
+        super().__init__(
+            server.hub.turns, server.log, "a connection", Allowance(RATE, TIME_SHARE)
+        )
+        self._server = server
+        self._robot: Robot | None = None
+        self._connection: Connection | None = None
+        self._parser = Parser()
+        self._early = self._parsed = 0
+        """Number of bytes before the first packet, and of parsed ones in the inbox."""
+        self._is_settled = self._is_dropping = False
+        self._came = self.loop.time()
+        self._answer: Callable[[], None] | None = None
+        """Callback of `read_ahead`."""
+
+    @property
+    def robot(self) -> Robot | None:
+        """Robot of the client, if it has one."""
+        return self._robot
+
+    @property
+    def robot_name(self) -> str:
+        """Name of the client's robot; empty if it has none."""
+        return self._robot.name if self._robot is not None else ""
+
+    @property
+    def has_robot(self) -> bool:
+        """Whether the handshake is complete."""
+        return self._is_settled
+
+    @property
+    def standing_since(self) -> float:
+        """Time of the handshake's last progress, s of the event loop's clock.
+
+        It is the time of the last packet, or of the connection.
+        """
+        return (
+            self._came
+            if self._connection is None
+            else max(self._came, self._connection.session.silent_since)
+        )
+
+    @property
+    def dawdles(self) -> bool:
+        """Whether the client is silent since its handshake, even without OPEN.
+
+        It counts as silent after the time that a handshake may take.
+        """
+        if self._connection is None:
+            return False
+        session = self._connection.session
+        is_late = (
+            session.stage is Stage.READY
+            and self.loop.time() - session.silent_since > HANDSHAKE_SECONDS
+        )
+        return is_late and not self.has_unread
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether bytes wait for their turn, not only for the rest of a packet."""
+        return len(self.inbox) > self._parsed
+
+    @property
+    def floods(self) -> bool:
+        """Whether bytes are queued and reading is paused.
+
+        The client may have disconnected unnoticed.
+        """
+        return self._connection is not None and self.is_reading_paused
+
+    def read_ahead(self, answer: Callable[[], None]) -> None:
+        """Check whether a flooding client is still connected.
+
+        Read ahead until its end of stream, for `LIVENESS_READ_S`; then call `answer`.
+        """
+        self._answer = answer
+        # An attribute of this object, which hides the class's.
+        self.max_waiting = MAX_AHEAD
+        self.read_on()
+        self.loop.call_later(LIVENESS_READ_S, self._stop_reading_ahead)
+
+    def _stop_reading_ahead(self) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            self.max_waiting = READ_SIZE
+            self.read_on()
+            answer()
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        # Only the end of the stream matters beyond this, so memory stays bounded.
+        if self._answer is not None and len(self.inbox) > MAX_AHEAD - READ_SIZE:
+            self._server.refusals.log(
+                logging.WARNING,
+                "client %s floods, and others request its robot: bytes from it are "
+                "discarded",
+                self.peer,
+            )
+            return
+
+        super().data_received(data)
+
+    # -- called through the error barrier
+
+    def opened(self) -> None:
+        """Register a connection that has not sent a valid packet yet."""
+        keep_alive(self.socket)
+        server = self._server
+        server.connected[self] = None
+        # The event that frees the robot, such as the CLOSE of another client, may
+        # already be on its socket but unread. Decide at this client's first packet or
+        # after a delay; by then the event has been read.
+        self.give(REFUSAL_DELAY_S if server.refusal() else FIRST_PACKET_TIMEOUT_S)
+        server.make_room()
+
+    def overdue(self) -> None:
+        """Refuse a silent stranger, unless the robot has become free meanwhile."""
+        left = self._came + FIRST_PACKET_TIMEOUT_S - self.loop.time()
+        reason = self._server.refusal()
+        if reason:
+            self.refuse(reason)
+        elif left > 0.0:
+            self.give(left)
+        else:
+            self.refuse(f"it said nothing for {FIRST_PACKET_TIMEOUT_S:g} s")
+
+    def turn(self) -> bool:
+        """Process bytes, or look for the first packet of a stranger."""
+        if self._connection is not None:
+            return super().turn()
+        # After its first packet, the client waits for its robot.
+        if not self.is_leaving and not self._has_packet():
+            self._look_for_packet()
+        return False
+
+    def _has_packet(self) -> bool:
+        return self._parser.counts.packets > 0
+
+    def _look_for_packet(self) -> None:
+        """Parse bytes up to the first packet; the session parses them again."""
+        while self._parsed < len(self.inbox) and self._early <= MAX_EARLY:
+            piece = bytes(self.inbox[self._parsed : self._parsed + MAX_PACKET])
+            self._parsed += len(piece)
+            self._early += len(piece)
+            if self._parser.feed_bytes(piece):
+                self.give(None)
+                self._server.admit(self)
+                return
+
+        if self._early > MAX_EARLY:
+            self.refuse(f"it sent {self._early} bytes before its handshake")
+            return
+
+        # The tail may hold the start of a packet.
+        del self.inbox[:-MAX_PACKET]
+        self._parsed = len(self.inbox)
+
+    def begin(self, robot: Robot) -> None:
+        """Start a session with this robot, and process the bytes so far."""
+        server, self._parsed = self._server, 0
+        self._robot = robot
+        log = (
+            server.log
+            if robot.name == server.name
+            else RobotLog(server.log.logger, {"robot": robot.name})
+        )
+        server.visits.log(logging.INFO, "client %s connected", self.peer, to=log)
+        session = Session(server.desk.port(robot), server.settings, self.loop.time())
+        session.has_unread = lambda: self.has_unread
+        self._connection = Connection(
+            session,
+            self._write,
+            self._finish,
+            log,
+            server.desk,
+            is_loopback(self.peer.address),
+            server.visits,
+            self._has_no_unsent,
+        )
+        server.hub.reporter.attach(self._connection)
+        if self.socket is not None and self._has_no_unsent():
+            server.hub.reporter.open(self._connection, self.socket.fileno())
+        self.turns.wants(self)
+
+    def on_bytes(self, data: bytes) -> None:
+        """Give bytes to the session."""
+        if self._connection is None:
+            return
+        self._connection.receive_data(data, self.loop.time())
+        if (
+            not self._is_settled
+            and not self._connection.is_over
+            and self._connection.session.has_robot
+        ):
+            self._is_settled = True
+            self._server.settled(self)
+
+    def stuck(self) -> None:
+        """Disconnect a client that does not read."""
+        self._server.log.warning(
+            "client %s has not read for %g s: disconnected", self.peer, self.max_stuck
+        )
+        self.drop()
+
+    def closed(self) -> None:
+        """End the session, and free the robot."""
+        if self._connection is not None:
+            self._connection.receive_eof()
+        elif self in self._server.connected:
+            self._server.refusals.log(
+                logging.INFO, "%s connected and went away without a packet", self.peer
+            )
+
+        self._free()
+        self._stop_reading_ahead()
+
+    def _free(self) -> None:
+        """Remove this connection from the server."""
+        self._server.leaving.pop(self, None)
+        robot, self._robot = self._robot, None
+        self._server.gone(self, robot)
+
+    def _leave(self, seconds: float) -> None:
+        self._shut_reports()
+        super()._leave(seconds)
+
+    def _let_go(self) -> None:
+        # asyncio closes the socket next, and the system may reuse its number.
+        self._shut_reports()
+        super()._let_go()
+
+    def _shut_reports(self) -> None:
+        if self._connection is not None:
+            self._server.hub.reporter.shut(self._connection)
+
+    # -- the connection's side
+
+    def _has_no_unsent(self) -> bool:
+        """Return whether all written bytes are in the system's buffer."""
+        return (
+            self.outlet is not None
+            and self.transport is not None
+            and not self.outlet.is_full
+            and not self.transport.get_write_buffer_size()
+        )
+
+    def _write(self, data: bytes) -> None:
+        self._put(data)
+        # Reports that go straight to the socket would overtake bytes that wait.
+        if not self._has_no_unsent() and self._connection is not None:
+            self._server.hub.reporter.hold(self._connection)
+
+    def _put(self, data: bytes) -> None:
+        outlet = self.outlet
+        assert outlet is not None
+        # A slow reader gets no further reports: an unbounded buffer would grow without
+        # end, and old reports are useless to it.
+        if not outlet.is_full or outlet.unread < MAX_UNSENT:
+            self._is_dropping = False
+            outlet.write(data)
+            return
+
+        self._server.hub.dropped_reports += 1
+        if not self._is_dropping:
+            self._is_dropping = True
+            self._server.log.warning(
+                "client %s does not read: reports are dropped until it does", self.peer
+            )
+
+    def _finish(self) -> None:
+        """End the session; from now on the robot is free for the next client."""
+        connection = self._connection
+        assert connection is not None
+        self._server.hub.reporter.detach(connection)
+        try:
+            self._free()
+        finally:
+            if not self.is_over:
+                if connection.session.has_sent_close:
+                    self._say_goodbye(CLOSE_LINGER_S)
+                else:
+                    self.finish()
+
+    def _say_goodbye(self, seconds: float) -> None:
+        """Discard input until the peer closes or the timeout ends."""
+        leaving = self._server.leaving
+        self.linger(seconds)
+        leaving[self] = seconds
+        # Count each kind separately, so that refused clients never cut off clients that
+        # sent CLOSE.
+        alike = [client for client, time in leaving.items() if time == seconds]
+        if len(alike) > MAX_LEAVING:
+            alike[0].shut()
+
+    def refuse(self, reason: str) -> None:
+        """Refuse the client, log the reason, and end its session if there is one."""
+        self._server.refusals.log(
+            logging.WARNING, "client %s refused: %s", self.peer, reason
+        )
+        self.give(None)
+        if self._connection is not None:
+            self._connection.close(reason)
+            return
+
+        self._free()
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return
+        # The peer may have reset the connection meanwhile.
+        with contextlib.suppress(OSError):
+            transport.write_eof()
+        self._say_goodbye(REFUSED_LINGER_S)
+
+    def shut(self) -> None:
+        """End the connection from the server's side."""
+        if self._connection is not None and not self._connection.is_over:
+            self._connection.close("the simulator is closing")
+        else:
+            self.drop()
+
+
+__all__ = ["MAX_AHEAD", "MAX_UNSENT", "RobotClient"]
