@@ -24,11 +24,11 @@ from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import laser_bundle
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
+from botyard.engine.bodyregistry import NOTES_CONTACTS
 from botyard.engine.build import BodySpec
 from botyard.engine.episode_starts import LINEUP_STREAM, draw_numbers
 from botyard.engine.kernels.latency import delay_steps, is_slower
 from botyard.engine.layout import I8, U8, Bodies, State
-from botyard.engine.simulation import NOTES_CONTACTS
 from botyard.errors import ArgumentError
 from botyard.formats.models import find_robot
 from botyard.model.beams import Bundle
