@@ -175,6 +175,21 @@ def test_its_ends_are_those_that_clients_look_for() -> None:
     assert all(one.only == "cdr" for one in (*server.services, *server.topics))
 
 
+def test_feedback_fits_in_a_queue_of_ten_messages() -> None:
+    """Steps are quicker than readers: 8 at once, then 100 a second, and the last."""
+    bench = Bench()
+    bench.send(key(7), steps=1000)
+    (goal,) = bench.begun
+    for n in range(1, 1001):
+        # A thousand steps in a tenth of a second.
+        bench.now += 1e-4
+        goal.feedback(completed_steps=n, remaining_steps=1000 - n)
+    goal.end(Status.SUCCEEDED, **passed("well"))
+    heard = [steps for _, steps in bench.feedback]
+    assert heard[:8] == list(range(1, 9)) and heard[-1] == 1000
+    assert heard == sorted(set(heard)) and len(heard) <= 8 + 10 + 1
+
+
 def test_a_goal_from_its_beginning_to_its_end() -> None:
     bench = Bench()
     assert bench.send(key(7), steps=5, begin=False)

@@ -33,17 +33,13 @@ def test_a_peer_reads_drives_and_calls_with_us_as_the_router(world2: Ros2World) 
 
 def test_a_client_of_an_action(world2: Ros2World) -> None:
     """The simulation is stopped by a service, and stepped by an action with feedback of
-    each step.
+    the first and the last steps.
     """
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh-router")
     seen = world2.zenoh_action(25)
-    assert seen == {
-        "stopped": 1,
-        "accepted": True,
-        "status": 4,
-        "code": 1,
-        "done": list(range(1, 26)),
-    }
+    done = seen.pop("done")
+    assert seen == {"stopped": 1, "accepted": True, "status": 4, "code": 1}
+    assert done[:8] == list(range(1, 9)) and done[-1] == 25 and done == sorted(done)
 
 
 def test_a_router_that_comes_later(world2: Ros2World) -> None:

@@ -148,7 +148,9 @@ steps = int(sys.argv[1])
 accepted = send.call(goal_id=key, goal=types[f"{ACTION}_Goal"](steps=steps))
 done = get_result.call(goal_id=key)
 end = time.monotonic() + 110.0
-while len(heard) < steps and time.monotonic() < end:
+while not (heard and heard[-1].feedback.completed_steps == steps) and (
+    time.monotonic() < end
+):
     time.sleep(0.02)
 print(
     "RESULT "

@@ -21,6 +21,7 @@ from botyard.protocols.ros_messages.graphoffers import Service, Topic
 from botyard.protocols.ros_messages.limits import MAX_TEXT
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.types import Types, action_name
+from botyard.protocols.tokenbucket import TokenBucket
 
 RESULT_TIMEOUT_S: Final = 900.0
 """Time for which the result of an ended goal is kept, s of wall time.
@@ -33,6 +34,14 @@ MAX_GOALS: Final = 100
 """Limit of a server's goals; the oldest ended one is dropped first."""
 MAX_RESULT_REQUESTS: Final = 10
 """Limit of waiting requests for one result; others are unanswered."""
+FEEDBACK_RATE: Final = 100.0
+"""Limit of a server's sustained rate of feedback, messages per second of wall time."""
+FEEDBACK_BURST: Final = 8
+"""Feedback that may be published at once.
+
+With the last one of a goal it fits in a subscriber's queue of ten messages, the default
+of rclpy and rclcpp.
+"""
 UUID_BYTES: Final = 16
 _NO_UUID: Final = bytes(UUID_BYTES)
 _NO_STAMP: Final = Stamp(0, 0)
@@ -86,6 +95,7 @@ class Goal:
         self._result: Any = None
         self._ended = 0.0
         self._waiting: list[Future[Any]] = []
+        self._unsent: dict[str, Any] | None = None
 
     @property
     def is_active(self) -> bool:
@@ -98,9 +108,14 @@ class Goal:
         return self.status is Status.CANCELING
 
     def feedback(self, **fields: Any) -> None:
-        """Publish feedback; ignored after the goal has ended."""
+        """Publish feedback; ignored after the goal has ended.
+
+        Feedback beyond `FEEDBACK_RATE` is replaced by newer feedback. The last one is
+        published before the goal ends.
+        """
         if self.is_active:
-            self._server.publish_feedback(self, fields)
+            is_sent = self._server.publish_feedback(self, fields)
+            self._unsent = None if is_sent else fields
 
     def end(self, status: Status, **fields: Any) -> None:
         """End the goal as succeeded, aborted or canceled, with a result.
@@ -109,6 +124,8 @@ class Goal:
         """
         # A goal ends once: late reports of its work are ignored.
         if self.is_active:
+            if self._unsent is not None:
+                self._server.publish_feedback(self, self._unsent, is_last=True)
             self._result = fields
             self._server.end(self, status)
 
@@ -159,6 +176,7 @@ class ActionServer:
         self._execute = execute
         self._stamp = stamp
         self._clock = clock
+        self._feedback_bucket = TokenBucket(FEEDBACK_RATE, FEEDBACK_BURST)
         self._defer = defer
         self._kind = kind = action_name(type_name)
         self._goals: dict[bytes, Goal] = {}
@@ -328,8 +346,17 @@ class ActionServer:
 
     # -- what happens to goals
 
-    def publish_feedback(self, goal: Goal, fields: dict[str, Any]) -> None:
-        """Publish feedback of a goal now; late subscribers do not get it."""
+    def publish_feedback(
+        self, goal: Goal, fields: dict[str, Any], *, is_last: bool = False
+    ) -> bool:
+        """Publish feedback of a goal now; late subscribers do not get it.
+
+        Return False if nothing is published because of `FEEDBACK_RATE`, which does not
+        hold for the last feedback of a goal.
+        """
+        # Steps may follow each other faster than subscribers read.
+        if not (self._feedback_bucket.take(self._clock()) or is_last):
+            return False
         feedback = self._made(f"{self._kind}_Feedback", **fields)
         # `publish` calls `make` of the topic, which takes the message from this queue.
         self._said.append(
@@ -341,6 +368,7 @@ class ActionServer:
         )
         self._feedback.publish()
         self._said.clear()
+        return True
 
     def end(self, goal: Goal, status: Status) -> None:
         """End a goal and send its result to the clients that wait for it."""
