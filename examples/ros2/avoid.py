@@ -4,12 +4,14 @@
     botyard run -m office -r p3dx:ann --ros2
     source /opt/ros/jazzy/setup.bash && python3 examples/ros2/avoid.py
 
-Not run by our tests, which have no rclpy: `examples/ros2/try.sh` runs it where /opt/ros
-exists.
+`examples/ros2/try.sh` runs it where /opt/ros exists.
 """
+
+import contextlib
 
 import rclpy
 from geometry_msgs.msg import Twist
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import LaserScan
@@ -44,4 +46,6 @@ class Avoid(Node):
 
 
 rclpy.init()
-rclpy.spin(Avoid())
+# Ctrl-C, and a signal to terminate, which rclpy answers by a shutdown
+with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
+    rclpy.spin(Avoid())

@@ -47,6 +47,24 @@ def test_it_says_what_is_there_and_what_is_not(
     assert "BAD" not in out
 
 
+def test_it_warns_about_settings_that_hide_topics_of_ros2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF")
+    monkeypatch.setenv("FASTDDS_BUILTIN_TRANSPORTS", "SHM")
+    monkeypatch.setenv("ROS_DOMAIN_ID", "seven")
+    code, out, _ = call("doctor", "-p", str(free_port(3)), capsys=capsys)
+    warnings = [line for line in out.splitlines() if line.startswith("  –")]
+    for part in (
+        "ROS_DOMAIN_ID: expected 0 … 232, found",
+        "ROS 2: ROS_AUTOMATIC_DISCOVERY_RANGE=OFF: no program finds",
+        "ROS 2: FASTDDS_BUILTIN_TRANSPORTS=SHM: programs with this value",
+    ):
+        assert any(part in line for line in warnings), part
+
+    assert code == 0
+
+
 def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call("doctor", "--json", "-p", str(free_port(3)), capsys=capsys)
     rows = [json.loads(line) for line in out.splitlines()]

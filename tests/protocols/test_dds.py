@@ -192,3 +192,23 @@ def test_what_is_not_served_is_said() -> None:
         "ROS_DISCOVERY_SERVER",
         "ROS_SECURITY_ENABLE:",
     ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["SHM", "LARGE_DATA", "LARGE_DATAv6", "UDPv6", "NONE", "LARGE_DATA?soc_size=2MB"],
+)
+def test_a_setting_that_hides_our_topics_from_fast_dds_is_reported(value: str) -> None:
+    (remark,) = Environment.unserved({"FASTDDS_BUILTIN_TRANSPORTS": value})
+    assert remark.startswith(f"FASTDDS_BUILTIN_TRANSPORTS={value}: ")
+    assert "find no topic" in remark and "UDPv4" in remark
+
+
+@pytest.mark.parametrize("value", ["", "DEFAULT", "UDPv4", "UDPv4?max_msg_size=1KB"])
+def test_transports_with_udp_need_no_warning(value: str) -> None:
+    assert Environment.unserved({"FASTDDS_BUILTIN_TRANSPORTS": value}) == []
+
+
+def test_discovery_that_is_off_is_reported() -> None:
+    (remark,) = Environment.unserved({"ROS_AUTOMATIC_DISCOVERY_RANGE": "off"})
+    assert "LOCALHOST or SUBNET" in remark

@@ -16,7 +16,7 @@ from typing import Final
 
 import click
 
-from botyard.errors import ExitCode, KernelsError
+from botyard.errors import ExitCode, KernelsError, WorldError
 from botyard.extras import EXTRAS, install_command, is_installed, lacking
 from botyard.version import __version__
 
@@ -187,9 +187,20 @@ def _of_ros() -> Iterator[Finding]:
         "ROS_DOMAIN_ID",
         "RMW_IMPLEMENTATION",
         "ROS_AUTOMATIC_DISCOVERY_RANGE",
+        "FASTDDS_BUILTIN_TRANSPORTS",
     ):
         if name in os.environ:
             yield Finding("ok", f"{name}={os.environ[name]}")
+
+    from botyard.protocols.dds.environment import Environment
+
+    try:
+        Environment.read()
+    except WorldError as error:
+        yield Finding("warn", f"{error}; --ros2 refuses it")
+
+    for remark in Environment.unserved():
+        yield Finding("warn", f"ROS 2: {remark}")
 
     if shutil.which("roscore"):
         yield Finding("ok", f"roscore: {shutil.which('roscore')}")

@@ -43,6 +43,12 @@ _UNSERVED: Final = {
     "CYCLONEDDS_URI": "a configuration of Cyclone DDS",
 }
 """Variables of other implementations, with the settings that they name."""
+_UDP_TRANSPORTS: Final = frozenset(["DEFAULT", "UDPV4"])
+"""Values of ``FASTDDS_BUILTIN_TRANSPORTS`` with which Fast DDS uses UDP over IPv4.
+
+The values without it: NONE, DEFAULTv6, SHM, UDPv6, LARGE_DATA, LARGE_DATAv6 and P2P
+(Fast DDS 3, enumeration ``BuiltinTransports``). Options may follow after "?".
+"""
 
 
 def distro_of(name: str) -> tuple[str, str]:
@@ -157,12 +163,29 @@ class Environment:
 
     @staticmethod
     def unserved(variables: Mapping[str, str] = os.environ) -> list[str]:
-        """Return warnings about settings that are not supported."""
+        """Return warnings about settings that are not supported or hide all topics.
+
+        Programs are usually started with the same variables as the simulator.
+        """
         found = [
             f"{name} names {what}, which is ignored"
             for name, what in _UNSERVED.items()
             if variables.get(name)
         ]
+        if variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "").strip().upper() == "OFF":
+            found.append(
+                "ROS_AUTOMATIC_DISCOVERY_RANGE=OFF: no program finds the nodes, topics "
+                "and services of the simulator; use LOCALHOST or SUBNET for both"
+            )
+
+        transports = variables.get("FASTDDS_BUILTIN_TRANSPORTS", "").strip()
+        if transports and transports.partition("?")[0].upper() not in _UDP_TRANSPORTS:
+            found.append(
+                f"FASTDDS_BUILTIN_TRANSPORTS={shown(transports)}: programs with this value "
+                "and Fast DDS find no topic or service of the simulator, which uses UDP "
+                "over IPv4; use DEFAULT or UDPv4 for them"
+            )
+
         if variables.get("ROS_SECURITY_ENABLE", "").strip().lower() == "true":
             found.append(
                 "ROS_SECURITY_ENABLE: security enclaves are not supported; "
