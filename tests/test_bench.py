@@ -16,6 +16,7 @@ from bench import (
     history,
     light,
     masses,
+    neighbours,
     page,
     peers,
     rays,
@@ -101,6 +102,16 @@ def small_masses(patch: Patch, _: Path) -> None:
     masses.main()
 
 
+def small_neighbours(patch: Patch, _: Path) -> None:
+    patch(neighbours, ROBOTS=(60,), COUNTS=(1, 3), ROUNDS=1, BLOCK=25)
+    neighbours.main()
+    sim = neighbours.world(60)
+    near, far = neighbours.all_pairs(sim.fleet.poses[:, :2], 4)
+    ours = sim.fleet.nearest(4)
+    assert (ours[0] == near).all()
+    assert (ours[1] == far).all()
+
+
 def small_history(patch: Patch, _: Path) -> None:
     patch(history, ROUNDS=1, STEPS=2, MINUTES=1)
     history.cost(True)
@@ -165,6 +176,7 @@ SMALL: dict[str, Small] = {
     "light": small_light,
     "page": small_page,
     "masses": small_masses,
+    "neighbours": small_neighbours,
     "history": small_history,
     "record": small_record,
     "render": small_render,

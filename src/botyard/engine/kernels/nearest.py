@@ -33,6 +33,11 @@ SIZE_PER_WANTED, LEAST_WANTED = 0.08, 25
 
 Both were measured: narrower strips cost visits, and wider ones points in vain.
 """
+LIKELY = 0.6
+"""Growth of circles from a point to the next one for one wanted point, mostly enough.
+
+The radius of circles with as many points varies less, the more points they have.
+"""
 FLATTEST = 64.0
 """Greatest ratio of sides that the size of strips follows."""
 ROOM_PER_WANTED = 3
@@ -81,6 +86,7 @@ def nearest_of_many(pose: F8, wanted: int, strips: Strips, near: I8, far: F8) ->
     cut_into_strips(pose, strips, size_for(pose, strips.order, wanted))
     x, y, item, start = strips.x, strips.y, strips.item, strips.start
     room = min(n, ROOM_PER_WANTED * (wanted + 1))
+    likely = 1.0 + LIKELY / math.sqrt(wanted)
     # The first circle holds the first points.
     square = 0.0
     for p in range(1, wanted + 1):
@@ -95,9 +101,14 @@ def nearest_of_many(pose: F8, wanted: int, strips: Strips, near: I8, far: F8) ->
             last_x, last_y, last_far = x[q], y[q], far[item[q], wanted - 1]
         for q in range(start[s], start[s + 1]):
             dx, dy = x[q] - last_x, y[q] - last_y
-            reach = last_far + math.sqrt(dx * dx + dy * dy)
-            limit = reach * reach * MARGIN + LEAST_SQUARE
-            found = collect(strips, s, q, limit, wanted, room)
+            sure = last_far + math.sqrt(dx * dx + dy * dy)
+            found = np.int64(0)
+            for reach in (min(sure, likely * last_far), sure):
+                # Otherwise the likely circle was large enough.
+                if found < wanted:
+                    limit = reach * reach * MARGIN + LEAST_SQUARE
+                    found = collect(strips, s, q, limit, wanted, room)
+
             i = item[q]
             write_nearest(strips.away, strips.who, found, near[i], far[i], wanted)
             last_x, last_y, last_far = x[q], y[q], far[i, wanted - 1]
