@@ -35,6 +35,11 @@ class ReadOnly:
     """Alternative to copying the handle, for the error message."""
 
     def __setattr__(self, name: str, value: object) -> None:
+        # Handles of many robots are made at once, and most of their attributes are
+        # private.
+        if name[0] == "_":
+            super().__setattr__(name, value)
+            return
         if name in self._instead:
             raise AttributeError(
                 f"{type(self).__name__}.{name} cannot be assigned: {self._instead[name]}"

@@ -230,16 +230,18 @@ def _names(
 ) -> list[str]:
     """Return the names that the robots will get."""
     taken = {*boxes, *placed}
-    names = list(placed)
+    names, numbers = list(placed), dict[str, int]()
     for wanted, spec in chosen:
         name = spec.name if wanted is None else check_name(wanted)
         if wanted is None:
             # The same numbering as the simulation uses for added robots: the first
             # keeps the bare name of its model, the second ends in _002.
-            n = 1
+            n = numbers.get(name, 1)
             while name in taken:
                 n += 1
                 name = f"{spec.name}_{n:03d}"
+            # Lower numbers stay taken.
+            numbers[spec.name] = n
         elif name in taken:
             raise WorldError(
                 f'a body named "{name}" already exists; names must be unique'

@@ -247,7 +247,31 @@ class RunCommand(click.Command):
             if _is_misspelt(text, known):
                 raise click.NoSuchOption(text, ctx=ctx)
 
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, _spelled_out(args, self.get_params(ctx)))
+
+
+def _spelled_out(args: Sequence[str], params: Sequence[click.Parameter]) -> list[str]:
+    """Return the arguments with the long spelling of one-letter options.
+
+    click looks for similar long options at each short one, which takes more time than
+    adding a robot.
+    """
+    options = {o: p for p in params if isinstance(p, click.Option) for o in p.opts}
+    spelled: list[str] = []
+    at = 0
+    while at < len(args) and args[at] != "--":
+        text = args[at]
+        option = options.get(text)
+        width = 1
+        if option is not None and not (option.is_flag or option.count):
+            width += option.nargs
+            # Without its value, the error names the option as it was given.
+            if len(text) == 2 and at + width <= len(args):
+                text = next((o for o in option.opts if o.startswith("--")), text)
+        spelled += [text, *args[at + 1 : at + width]]
+        at += width
+
+    return spelled + list(args[at:])
 
 
 def _is_misspelt(text: str, known: set[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,8 @@ STREAM = 16
 """First random stream of lasers: laser k of a body uses the stream 16 + k."""
 
 
+# Robots of one model share their beams.
+@lru_cache(maxsize=256)
 def laser_bundle(spec: LaserSpec, noise: bool = True) -> Bundle:
     """Return the beams of a laser: `samples` over `fov`, the outer ones at ± fov/2.
 

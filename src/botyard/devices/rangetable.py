@@ -63,6 +63,8 @@ class RangeDevice(Row[Ranges]):
     """Range device: its key, its beams, and its subscribers."""
 
     def __init__(self, table: Ranges, body: int, key: Hashable) -> None:
+        self.reading_count = 0
+        """Number of its readings."""
         self.bundles: tuple[Bundle, ...] = ()
         self.readers: set[Hashable] = set()
         super().__init__(table, body, key)
@@ -70,11 +72,6 @@ class RangeDevice(Row[Ranges]):
     def detach(self) -> None:
         """Note that the body was removed."""
         self.table.gone.append(self.key)
-
-    @property
-    def reading_count(self) -> int:
-        """Number of its readings."""
-        return sum(bundle.n_readings for bundle in self.bundles)
 
 
 __all__ = ["RangeDevice", "Ranges"]

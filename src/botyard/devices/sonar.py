@@ -23,7 +23,9 @@ STREAM = 8
 """Random stream of the ring of a body."""
 
 
-def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
+# Robots of one model share their beams.
+@lru_cache(maxsize=256)
+def sonar_bundles(spec: SonarSpec, noise: bool = True) -> tuple[Bundle, ...]:
     """Return the beams of a ring, one bundle for each transducer.
 
     Both range limits of an unconnected transducer are `range_max`, so that it always
@@ -50,7 +52,7 @@ def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
             )
         )
 
-    return bundles
+    return tuple(bundles)
 
 
 @lru_cache(maxsize=256)

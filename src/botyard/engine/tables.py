@@ -159,6 +159,9 @@ class Table:
         self.saved = {
             name: column for name, column in self._columns.items() if column.saved
         }
+        self._starts = [
+            (name, column.start) for name, column in self._columns.items() if column.start
+        ]
         self._room: dict[str, NDArray[Any]] = {}
         self._rows: list[Row[Any]] = []
         self.layout = 0
@@ -203,8 +206,11 @@ class Table:
             # Doubling keeps the cost of an added row constant on average.
             self._reserve(2 * n)
         self._fit(n + 1)
-        for name, column in self._columns.items():
-            self._room[name][n] = values.get(name, column.start)
+        # Spare rows are zero.
+        for name, start in self._starts:
+            self._room[name][n] = start
+        for name, value in values.items():
+            self._room[name][n] = value
         self.body[n] = body
         self._rows.append(row)
         return n
@@ -231,6 +237,7 @@ class Table:
                     room[i : n - 1] = room[i + 1 : n]
             else:
                 room[:m] = room[:n][stays]
+            room[m:n] = 0
 
             if column.refers:
                 renumber(room[:m], new)
@@ -256,6 +263,7 @@ class Table:
 
         for room in self._room.values():
             room[: len(index)] = room[index]
+            room[len(index) : len(self._rows)] = 0
         self._rows = [self._rows[i] for i in order]
         for i, row in enumerate(self._rows):
             row.number = i
@@ -274,8 +282,7 @@ class Table:
     def _fit(self, n: int) -> None:
         """Make the attributes of the columns views of the first `n` rows."""
         self.layout += 1
-        for name, room in self._room.items():
-            setattr(self, name, room[:n])
+        vars(self).update((name, room[:n]) for name, room in self._room.items())
 
 
 K = TypeVar("K", bound=Table)

@@ -7,7 +7,9 @@ Robots, sensors and the fleet depend on the core alone, so that they need not im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,11 +57,29 @@ from botyard.sim.programs import Programs
 _TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
 _COUNTED = (*_TELEPORTS, cmd.Hold, cmd.EnableMotors)
 """Commands that the simulation itself tracks."""
+MANY_ROBOTS = 100
+"""Number of robots from which the garbage collector waits until all are made."""
 _HOLDING = "hold"
 """Source of all holds in the engine's queue.
 
 One common source makes them take effect in order of arrival, not by source.
 """
+
+
+@contextlib.contextmanager
+def collections_off(count: int) -> Iterator[None]:
+    """Collect no garbage while `count` robots are made, if they are many.
+
+    All new objects stay, so that collections would search them again and again.
+    """
+    if count < MANY_ROBOTS or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class Member(ReadOnly):
@@ -472,21 +492,22 @@ class Core:
     ) -> list[Any]:
         """Add robots of one model with free names, and return their handles."""
         body = robot_body(spec, "")
-        self.engine.add_bodies(
-            [
-                (replace(body, name=name), start)
-                for name, start in zip(names, starts, strict=True)
-            ]
-        )
-        try:
-            robots = [
-                self._make_robot(name, spec, start)
-                for name, start in zip(names, starts, strict=True)
-            ]
-        except BaseException:
-            # One of its devices cannot be made: undo the addition of the bodies.
-            self.engine.remove_bodies(names)
-            raise
+        with collections_off(len(names)):
+            self.engine.add_bodies(
+                [
+                    (replace(body, name=name), start)
+                    for name, start in zip(names, starts, strict=True)
+                ]
+            )
+            try:
+                robots = [
+                    self._make_robot(name, spec, start)
+                    for name, start in zip(names, starts, strict=True)
+                ]
+            except BaseException:
+                # One of its devices cannot be made: undo the addition of the bodies.
+                self.engine.remove_bodies(names)
+                raise
 
         self.robots.update((robot.name, robot) for robot in robots)
         # Once more: at the engine's notice the bodies were not robots yet.

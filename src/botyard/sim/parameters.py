@@ -68,9 +68,9 @@ def sensors_of(spec: RobotSpec) -> dict[str, LaserSpec | SonarSpec]:
     return found if spec.sonar is None else found | {"sonar": spec.sonar}
 
 
-def _bundles(sensor: LaserSpec | SonarSpec) -> list[Bundle]:
+def _bundles(sensor: LaserSpec | SonarSpec) -> tuple[Bundle, ...]:
     return (
-        [laser_bundle(sensor)]
+        (laser_bundle(sensor),)
         if isinstance(sensor, LaserSpec)
         else sonar_bundles(sensor)
     )

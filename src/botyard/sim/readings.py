@@ -71,8 +71,10 @@ class Laser(ReadOnly):
         )
 
     def _configure(self, bundle: Bundle) -> None:
-        # `_tuned` holds float fields only.
-        self._bundle = bundle = replace(bundle, **self._tuned)  # type: ignore[arg-type]
+        if self._tuned:
+            # `_tuned` holds float fields only.
+            bundle = replace(bundle, **self._tuned)  # type: ignore[arg-type]
+        self._bundle = bundle
         self._robot._core.devices.configure(
             self._key,
             self._robot.name,
@@ -198,10 +200,10 @@ class Sonar(ReadOnly):
         """Override exactly these fields of the beams, one number per transducer."""
         bundles = sonar_bundles(self.spec, self._robot._core.sensor_noise)
         for name, values in fields.items():
-            bundles = [
+            bundles = tuple(
                 replace(b, **{name: value})  # type: ignore[arg-type]
                 for b, value in zip(bundles, values, strict=True)
-            ]
+            )
 
         self._robot._core.devices.configure(
             self._key, self._robot.name, SONAR_STREAM, Visible.SONAR, bundles

@@ -394,7 +394,7 @@ def _bundles(spec: RobotSpec, sensor: Sensor, noise: bool) -> tuple[Bundle, ...]
             else ()
         )
 
-    return tuple(sonar_bundles(spec.sonar, noise)) if spec.sonar is not None else ()
+    return sonar_bundles(spec.sonar, noise) if spec.sonar is not None else ()
 
 
 def _late_steps(
