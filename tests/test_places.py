@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import botyard
 from botyard.app.assembly import _start_poses, about
+from botyard.engine.simulation import Engine
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
+from botyard.sim import placement
 from botyard.sim.placement import FreePlaces
 from botyard.sim.worldfiles import add_at_home
 
@@ -144,3 +148,69 @@ def test_the_first_line_of_the_log_names_twenty_robots() -> None:
     line = about(SimpleNamespace(hub=SimpleNamespace(sim=sim)))
     assert "p3dx_020 (p3dx) and 5 more, seed" in line
     assert "p3dx_021" not in line
+
+
+def test_robots_added_one_by_one_do_not_search_the_places_of_earlier_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[Pose] = []
+    trial = Engine.trial
+
+    def counted(self: Engine, *args: Any, **options: Any) -> Callable[[Pose], bool]:
+        is_free = trial(self, *args, **options)
+        return lambda pose: tried.append(pose) or is_free(pose)  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(Engine, "trial", counted)
+    sim = botyard.Simulation()
+    for _ in range(40):
+        sim.add_robot("p3dx")
+    # The place of the robot before, and the next one.
+    assert len(tried) <= 2 * 40
+
+
+def leave(sim: botyard.Simulation) -> None:
+    sim.remove_robot("p3dx_004")
+
+
+def move(sim: botyard.Simulation) -> None:
+    sim.put("p3dx_003", (30.0, 30.0, 0.0))
+    sim.step()
+
+
+def fade(sim: botyard.Simulation) -> None:
+    sim.robots["p3dx_002"].ghost(True)
+    sim.step()
+
+
+def wall(sim: botyard.Simulation) -> None:
+    sim.add_wall((-9.0, 0.5), (9.0, 0.5))
+
+
+def other_model(sim: botyard.Simulation) -> None:
+    sim.add_robot("amigo")
+
+
+def go_back(sim: botyard.Simulation) -> None:
+    state = sim.save_state()
+    for _ in range(3):
+        sim.add_robot("p3dx")
+    sim.restore(state)
+
+
+@pytest.mark.parametrize("change", [leave, move, fade, wall, other_model, go_back])
+def test_remembered_searches_give_the_places_of_fresh_ones(
+    change: Callable[[botyard.Simulation], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def places() -> list[list[float]]:
+        sim = botyard.Simulation()
+        for _ in range(6):
+            sim.add_robot("p3dx")
+        change(sim)
+        for _ in range(6):
+            sim.add_robot("p3dx")
+        found: list[list[float]] = sim.poses.tolist()
+        return found
+
+    found = places()
+    monkeypatch.setattr(placement._Grid, "first_for", lambda *_: 0)
+    assert found == places()

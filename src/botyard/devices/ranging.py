@@ -159,9 +159,7 @@ class RangeDevices:
         count = device.reading_count
         # A tuple is hashable, as the cache of beams requires.
         device.bundles = tuple(bundles)
-        device.reading_count = sum(
-            [bundle.n_readings for bundle in device.bundles]
-        )
+        device.reading_count = sum([bundle.n_readings for bundle in device.bundles])
         if device.reading_count != count:
             # Pending readings belong to other rays.
             table.release(device.number)

@@ -160,7 +160,9 @@ class Table:
             name: column for name, column in self._columns.items() if column.saved
         }
         self._starts = [
-            (name, column.start) for name, column in self._columns.items() if column.start
+            (name, column.start)
+            for name, column in self._columns.items()
+            if column.start
         ]
         self._room: dict[str, NDArray[Any]] = {}
         self._rows: list[Row[Any]] = []

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from botyard.api.revisions import Subject
 from botyard.devices.grippertable import open_paddles
 from botyard.engine.build import BodySpec, robot_body
 from botyard.engine.simulation import Engine
@@ -27,6 +28,8 @@ Parts = Sequence[Outline]
 """Polygons of a body in its frame, m."""
 MIN_PLACES: Final = 22_700
 """Fewest places of a search: all within 85 m of its centre."""
+MAX_SEARCHES: Final = 8
+"""Largest number of models whose latest search is remembered."""
 MIN_REACH = 8.0
 """Initial half edge of the searched square of floor, m; farther places double it."""
 
@@ -73,6 +76,33 @@ class Occupied:
         return math.floor(pose.x / self._cell), math.floor(pose.y / self._cell)
 
 
+class _Searched:
+    """Search for a place, and all that its result depends on.
+
+    Attributes
+    ----------
+    first : int
+        Number of the place that was found.
+    """
+
+    def __init__(self, spec: RobotSpec, engine: Engine, first: int) -> None:
+        # The reference keeps the identity of the model unique.
+        self.spec, self.first = spec, first
+        self._specs = tuple(engine.specs)
+        self._outlines = engine.feed.last(Subject.OUTLINES)
+        self._pose, self._mask = engine.state.pose.copy(), engine.state.mask.copy()
+
+    def is_valid(self, engine: Engine) -> bool:
+        """Return whether bodies were only added since then."""
+        n, state = len(self._specs), engine.state
+        return (
+            self._outlines == engine.feed.last(Subject.OUTLINES)
+            and self._specs == tuple(engine.specs[:n])
+            and np.array_equal(self._pose, state.pose[:n])
+            and np.array_equal(self._mask, state.mask[:n])
+        )
+
+
 class _Grid:
     """Places of a 1 m grid, nearest first, with places out of the robot's reach last.
 
@@ -98,13 +128,18 @@ class _Grid:
         self._spiral = _spiral(near, ROBOT_SPACING)
         self._reached: list[Pose] = []
         self._divided: list[Pose] = []
+        self._searched: dict[int, _Searched] = {}
+        """Latest search of each model, by identity."""
 
-    def places(self, limit: int) -> Iterator[Pose]:
-        """Yield the nearest `limit` places, those within the robot's reach first."""
-        k = 0
+    def places(self, limit: int, first: int = 0) -> Iterator[tuple[int, Pose]]:
+        """Yield the nearest `limit` places, those within the robot's reach first.
+
+        Each has its number. `first` is the number at which to start.
+        """
+        k = first
         while True:
             if k < len(self._reached):
-                yield self._reached[k]
+                yield k, self._reached[k]
                 k += 1
             elif len(self._reached) + len(self._divided) < limit:
                 place = next(self._spiral)
@@ -115,7 +150,26 @@ class _Grid:
                 break
 
         # Last: a robot there could not reach the others.
-        yield from self._divided
+        yield from enumerate(self._divided, len(self._reached))
+
+    def first_for(self, spec: RobotSpec, engine: Engine) -> int:
+        """Return the number of the first place that may be free for a model.
+
+        All places before were blocked in an earlier search, and since then bodies were
+        only added. So a program that adds robots one by one does not search the places
+        of all earlier ones again.
+        """
+        searched = self._searched.get(id(spec))
+        return searched.first if searched and searched.is_valid(engine) else 0
+
+    def remember(self, spec: RobotSpec, engine: Engine, first: int) -> None:
+        """Note that all places before a number are blocked for a model."""
+        # Each entry holds a copy of all poses.
+        if len(self._searched) >= MAX_SEARCHES and id(spec) not in self._searched:
+            self._searched.clear()
+        # A place that walls separate gets another number in a longer search.
+        if first < len(self._reached):
+            self._searched[id(spec)] = _Searched(spec, engine, first)
 
     def _is_reached(self, place: Pose) -> bool:
         grid, near, radius = self.of
@@ -188,7 +242,7 @@ class FreePlaces:
         count: int,
         given: Sequence[Pose] = (),
     ) -> None:
-        self._engine = engine
+        self._engine, self._spec = engine, spec
         self._near = near
         self._body = on_trial(spec)
         self._radius = bounding_radius(self._body)
@@ -199,19 +253,27 @@ class FreePlaces:
         width = max(1.0, 2.0 * self._radius)
         bodies = len(engine.specs) + count
         limit = MIN_PLACES + int(4.0 * width * width * bodies)
-        self._places = _grid_around(engine, near, _inner_radius(self._body)).places(
-            limit
+        grid = _grid_around(engine, near, _inner_radius(self._body))
+        # Places of given robots are not blocked in the world.
+        self._grid = None if given else grid
+        self._places = grid.places(
+            limit, grid.first_for(spec, engine) if self._grid else 0
         )
 
     def take(self, count: int) -> list[Pose]:
         """Return the next `count` places that are free now, padded with `near`."""
         is_free = self._engine.trial(self._body)
         found: list[Pose] = []
-        while len(found) < count and (place := next(self._places, None)) is not None:
+        while len(found) < count and (one := next(self._places, None)) is not None:
+            number, place = one
             # Robots that got an earlier place may not be in the world yet.
             if self._occupied.is_clear(
                 place, self._radius, self._body.parts
             ) and is_free(place):
+                if self._grid is not None:
+                    self._grid.remember(self._spec, self._engine, number)
+                    # Later places depend on robots that are not in the world yet.
+                    self._grid = None
                 found.append(place)
                 self._occupied.add(place, self._radius, self._body.parts)
 
@@ -258,7 +320,7 @@ def places_back(
     for row in np.flatnonzero(is_staying).tolist():
         take(row, Pose(*engine.state.pose[row].tolist()))
     found = dict(boxes)
-    grids: dict[tuple[Pose, float], Iterator[Pose]] = {}
+    grids: dict[tuple[Pose, float], Iterator[tuple[int, Pose]]] = {}
     for name, pose in boxes.items():
         take(engine.rows[name], pose)
     for name, start in robots.items():
@@ -275,7 +337,7 @@ def places_back(
                 limit = MIN_PLACES + 4 * len(engine.specs)
                 grids[start, inner] = _grid_around(engine, start, inner).places(limit)
             found[name] = next(
-                (p for p in grids[start, inner] if is_clear(row, p) and is_free(p)),
+                (p for _, p in grids[start, inner] if is_clear(row, p) and is_free(p)),
                 start,
             )
 
