@@ -329,7 +329,7 @@ class Hub:
             or self._watchers
             or self._needs_looks
             or sim.core.programs.acts
-            or sim.is_observed
+            or sim._is_observed
         )
 
     async def _rest(self, origin: float, steps: int, interval: float) -> int | None:

@@ -54,7 +54,7 @@ class Observable(Restorable[R]):
         return self._looks.add(arguments.function(look, "look"))
 
     @property
-    def is_observed(self) -> bool:
+    def _is_observed(self) -> bool:
         """Whether functions of `after_step` are called, other than the history's own.
 
         The history depends on simulated time alone.
