@@ -15,7 +15,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from botyard.formats.registry import BUNDLE, FORMATS
+from botyard.formats.archive import BUNDLE
+from botyard.formats.registry import FORMATS
 from botyard.protocols.webgui import frames, messages, pushes
 from botyard.recording.samples import USUAL
 from botyard.servers.web.page import MAX_UPLOAD

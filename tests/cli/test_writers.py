@@ -285,7 +285,7 @@ ALLOWED = {
     "ui/window.py": "a folder of its own for a browser",
     "cli/run.py": "os.devnull",
     "cli/runoptions.py": "the text of a help page",
-    "formats/registry.py": "a temporary folder for the files of an archive",
+    "formats/archive.py": "a temporary folder for the files of an archive",
     "native/build.py": "what a build links, in a temporary folder",
     "servers/jobs/child_jobs.py": "a temporary folder for what a process says",
     "control/undo.py": "names of robots and boxes, not of files",

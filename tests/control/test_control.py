@@ -44,7 +44,7 @@ from botyard.control import (
     StepNow,
     TakeRobot,
     WritePicture,
-    bodies,
+    adding,
 )
 from botyard.control.control import Done
 from botyard.control.driving import DEADMAN_TIMEOUT_S, client_left, stop_expired_drivers
@@ -636,8 +636,8 @@ class Patient(RobotHost):
 def test_many_who_add_at_once_add_no_more_than_that(
     control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "MAX_ROBOTS", 30)
-    monkeypatch.setattr(bodies, "ROBOTS_PER_BATCH", 5)
+    monkeypatch.setattr(adding, "MAX_ROBOTS", 30)
+    monkeypatch.setattr(adding, "ROBOTS_PER_BATCH", 5)
     robot_host = control.robot_host = Patient(control.sim)
     added = [control.do(CHANGER, AddRobots(model="p3dx", number=20)) for _ in range(3)]
     added.append(control.do(OWNER, CloneRobots(robots=("ann", "bob"))))
@@ -655,7 +655,7 @@ def test_many_who_add_at_once_add_no_more_than_that(
 def test_portions_that_were_added_stay_when_a_later_one_fails(
     control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "ROBOTS_PER_BATCH", 5)
+    monkeypatch.setattr(adding, "ROBOTS_PER_BATCH", 5)
     robot_host = control.robot_host = Patient(control.sim)
     added = control.do(CHANGER, AddRobots(model="p3dx", number=20))
     robot_host.go_on()
@@ -665,7 +665,7 @@ def test_portions_that_were_added_stay_when_a_later_one_fails(
     )
     control.do(CHANGER, Remove(names=(first[0],)))
     control.sim.add_robot("p3at", first[0])  # another one of that name
-    monkeypatch.setattr(bodies, "MAX_ROBOTS", len(control.sim.robots))
+    monkeypatch.setattr(adding, "MAX_ROBOTS", len(control.sim.robots))
     while robot_host.go_on():
         pass
     with pytest.raises(

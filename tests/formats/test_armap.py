@@ -14,7 +14,8 @@ from botyard.formats import armap
 from botyard.formats.armap import ArMap, Cairn, InfoLine, ScanSource
 from botyard.formats.armapscene import to_scene
 from botyard.formats.budget import Budget
-from botyard.formats.registry import builtin_maps, find_map, load_scene
+from botyard.formats.mapsearch import builtin_maps, find_map
+from botyard.formats.registry import load_scene
 
 HEADER = "2D-Map\n"
 

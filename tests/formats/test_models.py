@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import botyard
-from botyard.control.bodies import library_model
+from botyard.control.adding import library_model
 from botyard.errors import BotyardError, ModelError, ModelFileError
 from botyard.formats.base import Source
+from botyard.formats.mapsearch import find_map
 from botyard.formats.models import (
     default_map,
     find_robot,
@@ -20,7 +21,7 @@ from botyard.formats.models import (
     model_names,
     user_models,
 )
-from botyard.formats.registry import find_map, read_world
+from botyard.formats.registry import read_world
 from botyard.model.library import load_robot
 from botyard.sim.simulation import Simulation
 

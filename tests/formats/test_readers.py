@@ -29,15 +29,9 @@ from botyard.errors import (
 from botyard.formats.adf import parse_adf
 from botyard.formats.base import Format, Options, Source
 from botyard.formats.budget import Budget
+from botyard.formats.mapsearch import builtin_maps, find_client_map
 from botyard.formats.models import find_robot
-from botyard.formats.registry import (
-    FORMATS,
-    builtin_maps,
-    find_client_map,
-    format_of,
-    load_world,
-    read_world,
-)
+from botyard.formats.registry import FORMATS, format_of, load_world, read_world
 from botyard.model.scene import Scene
 from botyard.model.world import World
 from botyard.sim.simulation import Simulation

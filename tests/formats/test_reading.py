@@ -16,9 +16,10 @@ from botyard.errors import BotyardError
 from botyard.formats import reading
 from botyard.formats.base import Options
 from botyard.formats.budget import Budget
+from botyard.formats.mapsearch import builtin_maps
 from botyard.formats.models import find_robot, model_names
 from botyard.formats.reading import Limits, Reading, ReadingFailed, Request
-from botyard.formats.registry import builtin_maps, load_world
+from botyard.formats.registry import load_world
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.scene import Scene, SpecialWalls

@@ -19,7 +19,8 @@ from botyard.formats import rosmap
 from botyard.formats.base import Options, Source, read_source
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.images import read_grey
-from botyard.formats.registry import client_maps, load_scene, load_world, read_world
+from botyard.formats.mapsearch import client_maps
+from botyard.formats.registry import load_scene, load_world, read_world
 from botyard.model.tracing import mask_to_segments, squares_to_segments
 from botyard.sim.simulation import Simulation
 

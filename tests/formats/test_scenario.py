@@ -20,7 +20,8 @@ from botyard.errors import BudgetError, FormatError, WorldFileError
 from botyard.formats import scenario
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Budget
-from botyard.formats.registry import client_maps, load_scene, load_world, read_world
+from botyard.formats.mapsearch import client_maps
+from botyard.formats.registry import load_scene, load_world, read_world
 from botyard.geometry import Pose
 from botyard.model.kinematics import Drive
 from botyard.model.obstacles import BoxObject, Returns, Visible, disc

@@ -22,7 +22,7 @@ from botyard.control import (
     AddRobots,
     CloneRobots,
     LoadMap,
-    bodies,
+    adding,
 )
 from botyard.errors import BotyardError, NameTakenError
 from botyard.formats.models import find_robot
@@ -57,8 +57,8 @@ class Compiler:
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
     made = Compiler()
-    monkeypatch.setattr(bodies, "library_model", lambda name: HEAVY)
-    monkeypatch.setattr(bodies, "has_mass_kernels", made.has)
+    monkeypatch.setattr(adding, "library_model", lambda name: HEAVY)
+    monkeypatch.setattr(adding, "has_mass_kernels", made.has)
     monkeypatch.setattr(masskernels, "get_mass_kernels", made.get)
     monkeypatch.setattr(maploading, "get_mass_kernels", made.get)
     yield made

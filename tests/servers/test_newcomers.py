@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from botyard.app.compose import compose
-from botyard.control import USER, AddRobots, bodies
+from botyard.control import USER, AddRobots, adding
 from botyard.errors import WorldError
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
@@ -118,7 +118,7 @@ def test_there_is_room_for_so_many_only(
 ) -> None:
     sim = Simulation()
     made = compose(sim).robot_servers
-    monkeypatch.setattr(bodies, "MAX_ROBOTS", 4)
+    monkeypatch.setattr(adding, "MAX_ROBOTS", 4)
     # maps without names of robots bring others each time
     for _ in range(3):
         world = World(

@@ -25,7 +25,7 @@ from botyard.formats.models import (
     missing_folders,
 )
 from botyard.formats.registry import load_world as read_world
-from botyard.formats.registry import with_user_things
+from botyard.formats.usermodels import with_user_things
 from botyard.model.objects import Described
 from botyard.model.scene import Scene
 from botyard.model.world import World

@@ -120,7 +120,8 @@ def command(
     from botyard.formats import armap, bitmap
     from botyard.formats.base import Options, read_source
     from botyard.formats.budget import Budget
-    from botyard.formats.registry import find_map, format_of, read_world
+    from botyard.formats.mapsearch import find_map
+    from botyard.formats.registry import format_of, read_world
     from botyard.formats.saving import save
 
     def warn(text: str) -> None:

@@ -178,7 +178,7 @@ def _no_command(typed: Sequence[str]) -> str:
     near = _near_command(typed[0]) if typed and typed[0] not in COMMANDS else ""
     if not near:
         return ""
-    from botyard.formats.registry import find_map
+    from botyard.formats.mapsearch import find_map
 
     try:
         # A map of this name takes precedence: ``botyard office`` runs a map.

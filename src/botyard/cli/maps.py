@@ -16,7 +16,8 @@ from botyard.cli.convert import kind_of, write_scene
 from botyard.cli.listing import FORCE, print_table, write_pictures
 from botyard.cli.options import max_read_option
 from botyard.formats.budget import OPTION, Budget
-from botyard.formats.registry import builtin_maps, load_scene
+from botyard.formats.mapsearch import builtin_maps
+from botyard.formats.registry import load_scene
 from botyard.model.mapbuilder import GENERATORS
 from botyard.model.scene import Scene
 from botyard.names import escaped, shown

@@ -10,12 +10,14 @@ Interfaces translate requests of their peers into operations. Permissions,
 here, once for all interfaces.
 """
 
-from botyard.control.bodies import (
+from botyard.control.adding import (
     AddEach,
     AddedRobots,
     AddRobot,
     AddRobots,
     CloneRobots,
+)
+from botyard.control.bodies import (
     Hold,
     Place,
     PlaceAxis,

@@ -24,29 +24,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from botyard.control.bodies import (
-    AddedRobots,
-    AddRobot,
-    AddRobots,
-    CloneRobots,
-    Place,
-    Remove,
-    Reset,
-)
+from botyard.control.adding import AddedRobots, AddRobot, AddRobots, CloneRobots
+from botyard.control.bodies import Place, Remove, Reset
 from botyard.control.caller import Caller
 from botyard.control.history import Branch
 from botyard.control.operation import Operation
 from botyard.control.site import Site
-from botyard.control.undosteps import (
-    Added,
-    MapReplaced,
-    Part,
-    Placed,
-    Placements,
-    Removed,
-    WentBack,
-    described,
-)
+from botyard.control.undo_bodies import Added, Placed, Removed
+from botyard.control.undo_part import Part, Placements, described
+from botyard.control.undo_world import MapReplaced, WentBack
 from botyard.control.world import ClearMap, LoadMap, ReloadMap, SendMap
 from botyard.errors import NotNowError, WorldError
 from botyard.sim.simulation import Robot

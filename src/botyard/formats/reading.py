@@ -21,7 +21,9 @@ from typing import Any, Final, TypeVar
 from botyard.errors import BotyardError
 from botyard.formats.base import Options, Source, Warn, read_source
 from botyard.formats.budget import Budget, Meter
-from botyard.formats.registry import check_world, find_client_map, read_world
+from botyard.formats.mapsearch import find_client_map
+from botyard.formats.registry import read_world
+from botyard.formats.worldlimits import check_world
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec

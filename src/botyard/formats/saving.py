@@ -434,10 +434,8 @@ def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
     The result is None if the scene no longer has the whole map.
     """
     # Imported here, because the registry imports the reader of scenarios.
-    from botyard.formats.registry import (
-        BUNDLE,
-        format_of,
-    )
+    from botyard.formats.archive import BUNDLE
+    from botyard.formats.registry import format_of
 
     path = Path(scene.map_file or scene.source)
     try:
@@ -460,7 +458,7 @@ def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
 
 def _shipped_name(path: Path) -> str | None:
     """Return the name of a map that comes with the package, or None."""
-    from botyard.formats.registry import builtin_maps
+    from botyard.formats.mapsearch import builtin_maps
 
     return next(
         (

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from botyard.errors import BudgetError, RecordingError, StateError
 from botyard.formats.budget import Budget, Meter
-from botyard.formats.registry import check_world
+from botyard.formats.worldlimits import check_world
 from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, World
 from botyard.names import shown

@@ -18,7 +18,7 @@ import msgspec
 from botyard.engine.state import object_digest
 from botyard.errors import BotyardError, RecordingError, StateError
 from botyard.formats.budget import Budget, Meter
-from botyard.formats.registry import check_world
+from botyard.formats.worldlimits import check_world
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene

@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from botyard.errors import MapError, PlanError
-from botyard.formats.registry import find_map
+from botyard.formats.mapsearch import find_map
 from botyard.names import shown
 from botyard.processes.codeload import SEPARATOR, is_code
 from botyard.studies.expand import points_of

@@ -15,7 +15,8 @@ from typing import Any, Final
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import BotyardError
 from botyard.formats.base import Options
-from botyard.formats.registry import find_map, load_world
+from botyard.formats.mapsearch import find_map
+from botyard.formats.registry import load_world
 from botyard.geometry import Pose
 from botyard.model.library import robot_of
 from botyard.model.world import World

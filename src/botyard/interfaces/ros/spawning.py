@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from botyard.control import AddEach, AddedRobots, AddRobot, Caller, Control
-from botyard.control.bodies import MAX_ROBOTS_PER_REQUEST
+from botyard.control.adding import MAX_ROBOTS_PER_REQUEST
 from botyard.control.later import then
 from botyard.errors import (
     BotyardError,

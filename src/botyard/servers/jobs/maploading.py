@@ -27,7 +27,7 @@ from botyard.errors import BotyardError, NotNowError, WorldError
 from botyard.formats import reading
 from botyard.formats.base import Options
 from botyard.formats.budget import Budget
-from botyard.formats.registry import client_maps
+from botyard.formats.mapsearch import client_maps
 from botyard.geometry import Pose
 from botyard.interfaces.ros.mapcells import MapCells
 from botyard.model.scene import Scene

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from botyard.api.revisions import Subject
-from botyard.control.bodies import ROBOTS_PER_BATCH, check_robot_count
+from botyard.control.adding import ROBOTS_PER_BATCH, check_robot_count
 from botyard.control.parts import Portions
 from botyard.controllers.assignment import employ
 from botyard.errors import BotyardError, PortError, WorldError, did_you_mean

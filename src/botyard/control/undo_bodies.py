@@ -1,196 +1,36 @@
-"""Parts of the steps of undo (`botyard.control.undo`).
-
-A part describes bodies that were placed, added or removed, or a map that was replaced.
-To undo a part returns the parts that redo it.
-"""
+"""Parts of undo for bodies: placed, added or removed."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final, Protocol
 
-from botyard.control.bodies import (
-    NO_ROBOT_HOST,
-    ROBOTS_PER_BATCH,
-    Remove,
-    check_robot_count,
-)
+from botyard.control.adding import NO_ROBOT_HOST, ROBOTS_PER_BATCH, check_robot_count
+from botyard.control.bodies import Remove
 from botyard.control.caller import Caller
-from botyard.control.history import went_elsewhere
-from botyard.control.parts import Replaced
 from botyard.control.site import Site
-from botyard.control.world import NO_MAPS
+from botyard.control.undo_part import (
+    Kept,
+    Log,
+    Part,
+    Placements,
+    TakingBack,
+    add_note,
+    names_text,
+)
 from botyard.engine import commands as cmd
-from botyard.errors import BotyardError, StateError
+from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
-from botyard.model.scene import Scene
 from botyard.model.world import Program
-from botyard.names import shown
 from botyard.sim.programs import employ
 from botyard.sim.simulation import Robot, Simulation
 
-MAX_NAMED: Final = 3
-"""Maximum number of bodies that a line names; otherwise it states their number."""
-Key = tuple[str, object]
-"""Name and identity (`Site.identity`) of a body."""
-TakingBack = Generator[Any, None, "list[Part]"]
-
-
-class Placements:
-    """Counts how often a client itself has placed each body.
-
-    The other placements of a body were made by other clients.
-    """
-
-    def __init__(self) -> None:
-        self._own: dict[Key, int] = {}
-
-    def count_own(self, key: Key, number: int) -> None:
-        """Count further placements of a body by the client."""
-        self._own[key] = self._own.get(key, 0) + number
-
-    def by_others(self, sim: Simulation, key: Key) -> int:
-        """Return the number of placements of an existing body by other clients."""
-        return sim.core.placements(key[0]) - self._own.get(key, 0)
-
-    def succeed(
-        self, name: str, old: object, new: object, before: int, now: int
-    ) -> None:
-        """Transfer the count to a body that was restored as a new object.
-
-        Parameters
-        ----------
-        name : str
-            Name of the body.
-        old, new : object
-            Identities of the old and the new object (`Site.identity`).
-        before, now : int
-            Number of placements of the old and the new object. Placements by others
-            still count.
-        """
-        # The new object's own count makes `by_others` return the same number as before.
-        self._own[name, new] = now - (before - self._own.pop((name, old), 0))
-
-    def keep(self, keys: Iterable[Key]) -> None:
-        """Keep the counts of these bodies, and forget the counts of all others."""
-        wanted = set(keys)
-        self._own = {key: number for key, number in self._own.items() if key in wanted}
-
-
-class Log(Protocol):
-    """Interface of `botyard.control.undo.Undoing` that parts use."""
-
-    def succeed(
-        self, name: str, old: object, new: object, before: int, by: Placements
-    ) -> None:
-        """Transfer steps to a body that a client has restored as a new object.
-
-        It had been placed `before` times; `by` has the client's own placements.
-        """
-        ...
-
-    def begin_anew(self, by: Placements) -> None:
-        """Forget the steps of other clients after the world returned to another moment.
-
-        They belong to another run. `by` has the placements of the client that did this.
-        """
-        ...
-
 
 @dataclass(slots=True)
-class _Kept:
-    """A body of a part, with its identity (`Site.identity`)."""
-
-    body: object
-
-
-class Part(ABC):
-    """Part of a step of undo.
-
-    Attributes
-    ----------
-    kept : mapping of str to _Kept
-        Bodies of the part by name.
-    """
-
-    kept: Mapping[str, _Kept]
-
-    @property
-    def bodies(self) -> int:
-        """Number of bodies of the part."""
-        return len(self.kept)
-
-    @property
-    def size(self) -> int:
-        """Size of the map that the part keeps, bytes."""
-        return 0
-
-    @property
-    @abstractmethod
-    def what(self) -> str:
-        """Description of the change, for messages."""
-
-    def touched(self) -> Iterable[Key]:
-        """Return the bodies whose placements matter to the part."""
-        return ((name, one.body) for name, one in self.kept.items())
-
-    def absorb(self, other: Part) -> bool:
-        """Merge another part of the same step into this one.
-
-        Return whether it is possible.
-        """
-        joined = self._joined(other) if type(other) is type(self) else None
-        if joined is not None:
-            self.kept = joined
-        return joined is not None
-
-    def _joined(self, other: Any) -> Mapping[str, Any] | None:
-        """Return the bodies of this part and a later one of its class.
-
-        None: each part stands for itself.
-        """
-        return None
-
-    def rename(self, name: str, old: object, new: object) -> None:
-        """Replace the identity of a body that was restored as a new object."""
-        if name in self.kept and self.kept[name].body == old:
-            self.kept[name].body = new
-
-    @abstractmethod
-    def take_back(
-        self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
-    ) -> TakingBack:
-        """Undo the part in portions; return the parts that redo it.
-
-        `notes` receives messages about bodies that could not be restored.
-        """
-
-
-def described(parts: Sequence[Part]) -> str:
-    """Return a description of the parts, for messages."""
-    return ", ".join(dict.fromkeys(part.what for part in parts))
-
-
-def _names(names: Sequence[str]) -> str:
-    return (
-        ", ".join(shown(name, 40) for name in names)
-        if len(names) <= MAX_NAMED
-        else f"{len(names)} bodies"
-    )
-
-
-def _note(notes: list[str], names: Sequence[str], one: str, many: str) -> None:
-    if names:
-        notes.append(f"{_names(names)} {one if len(names) == 1 else many}")
-
-
-@dataclass(slots=True)
-class _Spot(_Kept):
+class Spot(Kept):
     """Former state of a body: true pose, odometry and placements by others.
 
     The odometry is set for a robot that was sent home: its pose, and its frame.
@@ -229,7 +69,7 @@ def _put(
 class Placed(Part):
     """Bodies that were placed, with their former poses."""
 
-    kept: Mapping[str, _Spot]
+    kept: Mapping[str, Spot]
     is_home: bool = False
     """Whether they were sent to their start poses, which also reset their odometry."""
 
@@ -252,7 +92,7 @@ class Placed(Part):
             pose = Pose(*sim.snapshot.state.pose[row].tolist())
             # Boxes have no odometry.
             robot = odometry and name in sim.robots
-            spots[name] = _Spot(
+            spots[name] = Spot(
                 body,
                 pose,
                 _odometry(sim, row) if robot else None,
@@ -281,11 +121,9 @@ class Placed(Part):
     @property
     def what(self) -> str:
         """Description of the change, for messages."""
-        return (
-            f"{'sending home' if self.is_home else 'moving'} {_names(list(self.kept))}"
-        )
+        return f"{'sending home' if self.is_home else 'moving'} {names_text(list(self.kept))}"
 
-    def _joined(self, other: Placed) -> Mapping[str, _Spot] | None:
+    def _joined(self, other: Placed) -> Mapping[str, Spot] | None:
         # Sending home also sets the odometry, so the two kinds of placement stay apart.
         # A body in both parts keeps the older pose of this one.
         same = other.is_home == self.is_home
@@ -310,8 +148,8 @@ class Placed(Part):
                 _put(sim, name, spot.pose, spot.odometry, caller.source)
                 back.append(name)
 
-        _note(notes, gone, "no longer exists", "no longer exist")
-        _note(
+        add_note(notes, gone, "no longer exists", "no longer exist")
+        add_note(
             notes,
             moved,
             "was moved by another client and stays",
@@ -328,14 +166,14 @@ class Placed(Part):
 class Added(Part):
     """Bodies that were added."""
 
-    kept: Mapping[str, _Kept]
+    kept: Mapping[str, Kept]
 
     @classmethod
     def of(cls, control: Site, names: Iterable[str]) -> Added:
         """Return a part for the named bodies that exist."""
         return cls(
             {
-                name: _Kept(control.identity(name))
+                name: Kept(control.identity(name))
                 for name in names
                 if name in control.sim.core.engine.rows
             }
@@ -344,9 +182,9 @@ class Added(Part):
     @property
     def what(self) -> str:
         """Description of the change, for messages."""
-        return f"adding {_names(list(self.kept))}"
+        return f"adding {names_text(list(self.kept))}"
 
-    def _joined(self, other: Added) -> Mapping[str, _Kept]:
+    def _joined(self, other: Added) -> Mapping[str, Kept]:
         return {**self.kept, **other.kept}
 
     def take_back(
@@ -360,7 +198,7 @@ class Added(Part):
             for name, kept in self.kept.items()
             if name in rows and control.identity(name) == kept.body
         ]
-        _note(
+        add_note(
             notes,
             [n for n in self.kept if n not in there],
             "was already removed",
@@ -374,7 +212,7 @@ class Added(Part):
 
 
 @dataclass(slots=True)
-class _Former(_Kept):
+class _Former(Kept):
     """Properties of a removed body from which a similar one is created."""
 
     model: RobotSpec | BoxObject
@@ -430,9 +268,7 @@ class Removed(Part):
                 is_stopped=robot is not None and robot.electrics.estop_pressed,
                 is_kept_off=robot is not None and robot.is_kept_off,
                 spawned=control.spawned.get(name),
-                port=0
-                if control.robot_host is None
-                else control.robot_host.port_of(name),
+                port=0 if control.robot_host is None else control.robot_host.port_of(name),
                 placements=sim.core.placements(name),
             )
 
@@ -451,7 +287,7 @@ class Removed(Part):
     @property
     def what(self) -> str:
         """Description of the change, for messages."""
-        return f"removing {_names(list(self.kept))}"
+        return f"removing {names_text(list(self.kept))}"
 
     def _joined(self, other: Removed) -> Mapping[str, _Former] | None:
         # A name that occurs in both was removed, added again and removed again.
@@ -466,7 +302,7 @@ class Removed(Part):
         back: list[str] = []
         robots: list[Robot] = []
         taken = [name for name in self.kept if name in sim.core.engine.rows]
-        _note(
+        add_note(
             notes,
             taken,
             "is now the name of another body",
@@ -483,7 +319,7 @@ class Removed(Part):
                 try:
                     robots += self._add(control, batch)
                 except BotyardError as error:
-                    notes.append(f"{_names(batch)}: {error}")
+                    notes.append(f"{names_text(batch)}: {error}")
                     continue
 
                 for name in batch:
@@ -551,156 +387,4 @@ class Removed(Part):
             log.succeed(name, kept.body, body, kept.placements, own)
 
 
-@dataclass
-class MapReplaced(Part):
-    """A map that was replaced by another one."""
-
-    replaced: Replaced
-    by: str
-    kept: Mapping[str, _Kept] = field(default_factory=dict, init=False)
-
-    @classmethod
-    def of(cls, control: Site, replaced: Replaced, own: Placements) -> list[Part]:
-        """Return parts for the replaced map, and for robots that the new map moved."""
-        sim, spots = control.sim, {}
-        for name, robot in replaced.robots.items():
-            # Only robots that survived the change of the map.
-            if sim.robots.get(name) is robot:
-                number = sim.core.placements(name) - replaced.placements[name]
-                if number:
-                    own.count_own((name, robot), number)
-                    others = own.by_others(sim, (name, robot))
-                    # Loading a map keeps odometry, so it is not restored.
-                    spots[name] = _Spot(robot, replaced.poses[name], None, others)
-
-        return [cls(replaced, sim.scene.name), Placed(spots)]
-
-    @property
-    def size(self) -> int:
-        """Size of the map that the part keeps, bytes."""
-        scene = self.replaced.scene
-        # At least 1, because parts of size 0 without bodies are dropped.
-        return 1 + int(scene.segments.nbytes + scene.points.nbytes)
-
-    @property
-    def what(self) -> str:
-        """Description of the change, for messages."""
-        return f"loading {shown(self.by, 60)}" if self.by else "removing the map"
-
-    def take_back(
-        self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
-    ) -> TakingBack:
-        """Restore the former map and its boxes; remove the new map's robots."""
-        sim = control.sim
-        maps, robot_host = (
-            control.part(control.maps, NO_MAPS),
-            control.part(control.robot_host, NO_ROBOT_HOST),
-        )
-        came = [
-            robot.name
-            for robot in robot_host.arrived
-            if sim.robots.get(robot.name) is robot
-        ]
-        try:
-            yield maps.put_back(self.replaced)
-        except BotyardError as error:
-            notes.append(str(error))
-            return []
-
-        # Clients may have removed robots while the map was loaded.
-        came = [name for name in came if name in sim.robots]
-        removed = Removed.of(control, came)
-        if came:
-            Remove(names=tuple(came)).perform(control, caller)
-        for name in sim.core.box_names:
-            if name in self.replaced.poses:
-                sim.put(name, self.replaced.poses[name], caller.source)
-                # The client's own placement does not count as foreign.
-                own.count_own((name, control.identity(name)), 1)
-
-        # The restored map has replaced another one, which redo needs.
-        present = maps.replaced
-        return (
-            [] if present is None else [removed, *MapReplaced.of(control, present, own)]
-        )
-
-
-@dataclass
-class WentBack(Part):
-    """The world before it continued from another moment: state, map and models.
-
-    Attributes
-    ----------
-    time : float
-        Simulated time from which it has continued, s.
-    """
-
-    state: bytes
-    scene: Scene
-    models: tuple[object, ...]
-    time: float
-    kept: Mapping[str, _Kept] = field(default_factory=dict, init=False)
-
-    @classmethod
-    def of(cls, sim: Simulation) -> WentBack | None:
-        """Return the current world; None if it cannot be saved."""
-        try:
-            return cls(sim.save_state(), sim.scene, sim.core.states.models(), sim.time)
-        except StateError:
-            return None
-
-    @property
-    def size(self) -> int:
-        """Size of the state and the map that the part keeps, bytes."""
-        return len(self.state) + int(
-            self.scene.segments.nbytes + self.scene.points.nbytes
-        )
-
-    @property
-    def what(self) -> str:
-        """Description of the change, for messages."""
-        return f"continuing from {self.time:.1f} s"
-
-    def take_back(
-        self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
-    ) -> TakingBack:
-        """Return the whole world to its former state.
-
-        The steps of all clients are forgotten.
-        """
-        # The world may change only between two steps.
-        yield None
-        sim = control.sim
-        # Saved before the world changes; without it there would be no redo.
-        inverse = WentBack.of(sim)
-        if inverse is None:
-            notes.append("the current world cannot be saved")
-            return []
-
-        # The state names models that the current world may not have.
-        sim.core.states.know(self.models)
-        try:
-            sim.core.states.branch(self.state, self.scene)
-        except StateError as error:
-            notes.append(str(error))
-            return []
-
-        inverse.time = self.time
-        # Later moments belong to the run that is left.
-        sim.history.forget_after(self.time)
-        went_elsewhere(control)
-        log.begin_anew(own)
-        control.settle()
-        return [inverse]
-
-
-__all__ = [
-    "Added",
-    "MapReplaced",
-    "Part",
-    "Placed",
-    "Placements",
-    "Removed",
-    "WentBack",
-    "described",
-]
+__all__ = ["Added", "Placed", "Removed", "Spot"]

@@ -1,0 +1,174 @@
+"""Worlds in ``.zip`` archives: a main file together with the files that it needs."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from botyard.errors import (
+    BotyardError,
+    FormatError,
+    MapError,
+)
+from botyard.formats import (
+    bitmap,
+    rosmap,
+)
+from botyard.formats.base import Options, Source, read_source
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.mapsearch import YAML
+from botyard.model.world import World
+from botyard.names import shown
+
+BUNDLE: Final = ".zip"
+_CHUNK_BYTES: Final = 1 << 20
+"""Number of bytes that are decompressed at a time."""
+
+
+Read = Callable[[Source, Options], World]
+"""Reader of a file of any format (`botyard.formats.registry.read_world`)."""
+
+
+def read_bundle(source: Source, options: Options, read: Read) -> World:
+    """Read the world in an archive, which is unpacked into a temporary folder.
+
+    References to files outside of that folder are refused.
+    """
+    meter = Meter(options.budget, source.name)
+    try:
+        # Counts entries of the central directory before zipfile spends memory on it.
+        meter.check("members", source.data.count(_MEMBER) // 2)
+        with (
+            zipfile.ZipFile(io.BytesIO(source.data)) as archive,
+            tempfile.TemporaryDirectory(prefix="botyard-") as name,
+        ):
+            # The temporary folder may be behind a link, which later checks would
+            # refuse.
+            folder = Path(name).resolve()
+            for member in archive.infolist():
+                meter.add("members", 1)
+                if not member.is_dir():
+                    _unpack(archive, member, folder, meter)
+
+            return _read_unpacked(source, folder, options, read)
+    except (
+        zipfile.BadZipFile,
+        zipfile.LargeZipFile,
+        zlib.error,
+        ValueError,
+        RuntimeError,
+        OSError,
+        EOFError,
+    ) as error:
+        # An OSError also has the name of a temporary file, which helps no user.
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MapError(
+            f"not a .zip that can be unpacked: {shown(reason, 200)}", source.name
+        ) from None
+
+
+def _read_unpacked(source: Source, folder: Path, options: Options, read: Read) -> World:
+    """Read the world among unpacked files.
+
+    In messages, the archive's name replaces the temporary folder.
+    """
+
+    def rename(text: str) -> str:
+        return text.replace(f"{folder}/", f"{source.name}/").replace(
+            str(folder), source.name
+        )
+
+    renamed = replace(options, warn=lambda text: options.warn(rename(text)))
+    try:
+        main = _main_file(
+            sorted(p for p in folder.rglob("*") if p.is_file()),
+            source.name,
+            options.budget,
+        )
+        inner = read_source(main, options.budget)
+        inside = Source(
+            f"{source.name}/{shown(main.relative_to(folder), 200)}",
+            inner.data,
+            main,
+            folder,
+        )
+        return read(inside, renamed)
+    except FormatError as error:
+        error.rewrite(rename)
+        raise
+    except BotyardError as error:
+        error.args = tuple(rename(a) if isinstance(a, str) else a for a in error.args)
+        raise
+
+
+_MEMBER: Final = b"PK\x01\x02"
+
+
+def _unpack(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, meter: Meter
+) -> None:
+    """Unpack one file.
+
+    Bytes are counted as they are decompressed, because the size that the archive states
+    may be wrong.
+    """
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        # Other methods may allocate memory without a bound.
+        raise MapError(
+            f'"{shown(member.filename)}": expected compression by deflate, found '
+            "another method",
+            meter.path,
+        )
+
+    # Dots are removed, so that no file lands outside of the folder.
+    parts = [
+        p
+        for p in member.filename.replace("\\", "/").split("/")
+        if p not in ("", ".", "..")
+    ]
+    if not parts:
+        return
+    meter.check("nesting", len(parts))
+    path = folder.joinpath(*parts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with archive.open(member) as packed, path.open("wb") as out:
+        while piece := packed.read(_CHUNK_BYTES):
+            meter.add("unpacked", len(piece))
+            out.write(piece)
+
+
+def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
+    """Return the main file: the only world, scenario or map, in this order."""
+    # Ordered by reference: worlds and scenarios refer to maps, and maps to pictures.
+    for suffixes in (
+        (".world",),
+        YAML,
+        (".map", ".wld", ".geojson", ".json", ".dxf", ".svg"),
+        bitmap.SUFFIXES,
+    ):
+        found = [
+            p
+            for p in files
+            if p.suffix.lower() in suffixes and not p.name.startswith(".")
+        ]
+        if suffixes == YAML:
+            # The YAML file of a map that a scenario uses is not the main file.
+            mains = [p for p in found if not rosmap.fits(read_source(p, budget))]
+            found = mains or found
+
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise MapError(
+                "expected one map or world in the archive, found "
+                f"{', '.join(shown(p.name) for p in found[:5])}",
+                name,
+            )
+
+    raise MapError("expected a map or a world in the archive, found none", name)
