@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from botyard.formats.armap import ArMap, Cairn, InfoLine, ScanSource, write
+from botyard.formats.armapparts import ArMap, Cairn, InfoLine, ScanSource
+from botyard.formats.armapwriter import write
 
 OUT = Path(__file__).resolve().parent.parent / "src" / "botyard" / "maps"
 Line = tuple[float, float, float, float]

@@ -194,7 +194,7 @@ def test_a_world_made_in_a_program_obeys_the_same_table(
 
 
 def test_the_schema_lists_them() -> None:
-    from botyard.formats.scenario import schema
+    from botyard.formats.scenariokeys import schema
 
     assert set(schema()["$defs"]["WorldOptions"]["properties"]) == WORLD_OPTIONS
 

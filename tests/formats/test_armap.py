@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.errors import BudgetError, MapError
-from botyard.formats import armap
-from botyard.formats.armap import ArMap, Cairn, InfoLine, ScanSource
+from botyard.formats import armap, armapparts, armapwriter
+from botyard.formats.armapparts import ArMap, Cairn, InfoLine, ScanSource
 from botyard.formats.armapscene import to_scene
 from botyard.formats.budget import Budget
 from botyard.formats.mapsearch import builtin_maps, find_map
@@ -40,7 +40,7 @@ def test_real_maps(
     pose = to_scene(m).start
     assert pose is not None
     assert (pose.x * 1000, pose.y * 1000, math.degrees(pose.th)) == pytest.approx(start)
-    assert armap.parse(armap.dumps(m)) == m
+    assert armap.parse(armapwriter.dumps(m)) == m
 
 
 @pytest.mark.shared
@@ -279,7 +279,7 @@ def test_mapinfo_definitions() -> None:
         InfoLine("TaskInfo", ("TaskType", "Name=Wait", "Desc=to wait")),
     )
     assert m.remainder == ("MapInfos: no keyword",)
-    assert armap.parse(armap.dumps(m)).infos == m.infos
+    assert armap.parse(armapwriter.dumps(m)).infos == m.infos
 
 
 def test_several_sources() -> None:
@@ -292,14 +292,14 @@ def test_several_sources() -> None:
     assert [s.resolution for s in m.sources] == [20, 100]
     assert [len(s.points) for s in m.sources] == [1, 2]
     assert len(m.lines) == 2
-    assert armap.parse(armap.dumps(m)) == m
+    assert armap.parse(armapwriter.dumps(m)) == m
 
 
 def test_a_source_that_was_not_declared_is_read_with_a_warning() -> None:
     m = armap.parse("2D-Map\nDATA\n1 1\nOther_DATA\n2 2\n")
     assert len(m.points) == 2
     assert "not in the Sources list" in m.warnings[0]
-    assert len(armap.parse(armap.dumps(m)).points) == 2
+    assert len(armap.parse(armapwriter.dumps(m)).points) == 2
 
 
 def sector(attributes: str, cairn: str = "0 0 0", rect: str = "0 0 1000 500") -> ArMap:
@@ -469,8 +469,8 @@ def test_what_the_format_does_not_know_is_kept() -> None:
     text = HEADER + "Zebra: 1 2 3\nLINES\n0 0 1000 0\nDATA\n1 2\n"
     found = armap.parse(text)
     assert len(found.lines) == 1 and len(found.points) == 1
-    assert "Zebra: 1 2 3" in armap.dumps(found)
-    assert armap.parse(armap.dumps(found)) == found
+    assert "Zebra: 1 2 3" in armapwriter.dumps(found)
+    assert armap.parse(armapwriter.dumps(found)) == found
 
 
 def test_huge_extent_warns() -> None:
@@ -514,7 +514,7 @@ maps = st.builds(
     infos=st.lists(
         st.builds(
             InfoLine,
-            st.sampled_from(armap.INFO_KEYWORDS),
+            st.sampled_from(armapparts.INFO_KEYWORDS),
             st.lists(text_with_blanks, max_size=3).map(tuple),
         ),
         max_size=3,
@@ -524,7 +524,7 @@ maps = st.builds(
 
 @given(maps)
 def test_reading_what_was_written_gives_the_same_map(m: ArMap) -> None:
-    assert armap.parse(armap.dumps(m)) == m
+    assert armap.parse(armapwriter.dumps(m)) == m
 
 
 @given(st.text(max_size=200))

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from botyard.errors import WorldError
-from botyard.formats import armap, rosmap
+from botyard.formats import armap, armapwriter, rosmap
 from botyard.formats.armapscene import from_scene, to_scene
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
@@ -26,7 +26,7 @@ from botyard.model.tracing import squares_to_segments, trace
 
 
 def again(scene: Scene) -> Scene:
-    return to_scene(armap.parse(armap.dumps(from_scene(scene)[0])))
+    return to_scene(armap.parse(armapwriter.dumps(from_scene(scene)[0])))
 
 
 def same(a: Scene, b: Scene) -> None:

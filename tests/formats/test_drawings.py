@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from botyard.devices.gps import geodetic
 from botyard.errors import BudgetError, MapError
 from botyard.formats import dxf as dxf_format
-from botyard.formats import saphira
+from botyard.formats import dxfblocks, saphira
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.drawing import MAX_SAGITTA, layer_returns
@@ -669,10 +669,10 @@ def test_uses_of_blocks_are_counted_through_all_levels() -> None:
         document.modelspace().add_blockref("OFFICE", (0, 20 * k))
 
     def counted(**most: int) -> None:
-        dxf_format._count_blocks(document, Meter(Budget(**most), "a.dxf"))
+        dxfblocks.count_blocks(document, Meter(Budget(**most), "a.dxf"))
 
-    lines = dxf_format.COPY_COST + dxf_format._copy_cost(desk[0])
-    inserts = [dxf_format.COPY_COST + dxf_format._copy_cost(one) for one in office]
+    lines = dxfblocks.COPY_COST + dxfblocks.copy_cost(desk[0])
+    inserts = [dxfblocks.COPY_COST + dxfblocks.copy_cost(one) for one in office]
     things = 3 + 3 * (1 + sum(inserts) + 7 * (1 + 2 * lines))  # a use counts one, too
     counted(references=24, entities=things, nesting=3)
     for limit, found in (("references", 24), ("entities", things), ("nesting", 3)):

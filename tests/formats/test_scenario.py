@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from botyard.cli.scenario import EXAMPLE
 from botyard.controllers.registry import is_controller
 from botyard.errors import BudgetError, FormatError, WorldFileError
-from botyard.formats import scenario
+from botyard.formats import scenariokeys
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Budget
 from botyard.formats.mapsearch import client_maps
@@ -381,7 +381,7 @@ def test_the_example_is_good(tmp_path: Path) -> None:
 
 
 def test_the_schema_is_json_schema() -> None:
-    schema = json.loads(json.dumps(scenario.schema()))
+    schema = json.loads(json.dumps(scenariokeys.schema()))
     file = schema["$defs"]["ScenarioFile"]
     assert {"botyard", "map", "robots", "obstacles", "walls", "options"} <= set(
         file["properties"]

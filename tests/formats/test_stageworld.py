@@ -15,9 +15,10 @@ from botyard.devices.sonar import sonar_bundles
 from botyard.errors import ModelError, ModelFileError
 from botyard.formats.base import Source
 from botyard.formats.registry import read_world
-from botyard.formats.stagemodels import MAX_PARTS, ModelLibrary
+from botyard.formats.stagemodels import ModelLibrary
 from botyard.formats.stageprops import Notes, dialect_of
 from botyard.formats.stagesensors import LASERS
+from botyard.formats.stageshapes import MAX_PARTS
 from botyard.formats.stageworld import parse, read
 from botyard.model.beams import ReflectorRule
 from botyard.model.kinematics import Axes, Drive

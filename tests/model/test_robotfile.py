@@ -23,7 +23,7 @@ from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.devices.gps import GpsSpec
 from botyard.devices.tables import TableIrSpec
 from botyard.errors import ModelError
-from botyard.formats import scenario
+from botyard.formats import scenariokeys
 from botyard.geometry import Pose
 from botyard.model.accessories import GripperSpec
 from botyard.model.beams import ReflectorRule
@@ -900,7 +900,7 @@ def test_devices_are_written_by_the_same_rules() -> None:
 
 
 def test_the_schema_says_units_words_and_defaults() -> None:
-    defs = scenario.schema()["$defs"]
+    defs = scenariokeys.schema()["$defs"]
     assert defs["LaserMount"]["properties"]["fov_deg"] == {
         "type": "number",
         "description": "in °",

@@ -117,7 +117,7 @@ def command(
     scenario (.yaml with --to scenario).
     """
     from botyard.controllers.registry import is_controller
-    from botyard.formats import armap, bitmap
+    from botyard.formats import armap, armapwriter, bitmap
     from botyard.formats.base import Options, read_source
     from botyard.formats.budget import Budget
     from botyard.formats.mapsearch import find_map
@@ -147,7 +147,7 @@ def command(
         if kind == "armap" and name == "armap":
             _written(
                 path,
-                lambda: armap.write(
+                lambda: armapwriter.write(
                     armap.read(read.name, options.budget), path, force=force
                 ),
                 # From ArMap to ArMap without the common scene, so that nothing is lost.
@@ -231,13 +231,13 @@ def write_scene(
     CommandLineError, FormatError, WorldError
         The format is unknown, the file cannot be written, or the raster is too large.
     """
-    from botyard.formats import armap, rosmap
+    from botyard.formats import armapwriter, rosmap
     from botyard.formats.armapscene import from_scene
     from botyard.model.raster import rasterise
 
     if (kind or kind_of(path)) == "armap":
         made, notes = from_scene(scene)
-        _written(path, lambda: armap.write(made, path, force=force))
+        _written(path, lambda: armapwriter.write(made, path, force=force))
         return notes
 
     # Maps in mm have resolutions far below a useful cell; 0.05 m is the usual cell in
@@ -339,7 +339,7 @@ def bitmap_tool(
     """
     import numpy as np
 
-    from botyard.formats import armap, bitmap
+    from botyard.formats import armapwriter, bitmap
     from botyard.formats.armapscene import from_scene
     from botyard.formats.base import Options, read_source
     from botyard.formats.budget import Budget, Meter
@@ -384,7 +384,7 @@ def bitmap_tool(
         or (str(Path(name).with_suffix(".map")) if name and name != "-" else "out.map")
     )
     try:
-        armap.write(from_scene(scene)[0], path, force=force)
+        armapwriter.write(from_scene(scene)[0], path, force=force)
     except KeptFileError as error:
         click.echo(f"convertBitmapToArMap: {error}", err=True)
         return TOOL_OUTPUT
@@ -422,11 +422,11 @@ def _standard_input(budget: Budget) -> Source:
 @FORCE
 def saphira_tool(world_name: str, map_name: str, force: bool) -> int:
     """Convert a Saphira world to a map: its lines, and its position as RobotHome."""
-    from botyard.formats import armap, saphira
+    from botyard.formats import armapwriter, saphira
     from botyard.formats.base import Options, read_source
 
     made = saphira.read(read_source(world_name), Options())
-    _written(Path(map_name), lambda: armap.write(made, map_name, force=force))
+    _written(Path(map_name), lambda: armapwriter.write(made, map_name, force=force))
     return _done(Path(map_name))
 
 
@@ -444,7 +444,7 @@ def saphira_lines_tool(
     """
     from dataclasses import replace
 
-    from botyard.formats import armap, saphira
+    from botyard.formats import armap, armapwriter, saphira
     from botyard.formats.base import Options, read_source
 
     lines = saphira.read(read_source(world_name), Options()).lines
@@ -459,7 +459,9 @@ def saphira_lines_tool(
         ),
     )
     path = Path(out_name or map_name)
-    _written(path, lambda: armap.write(made, path, force=force or out_name is None))
+    _written(
+        path, lambda: armapwriter.write(made, path, force=force or out_name is None)
+    )
     return _done(path)
 
 

@@ -124,7 +124,7 @@ def _say(name: str, found: FileModels) -> None:
 @command.command("schema")
 def schema() -> int:
     """Print the JSON schema of scenario files, for editors."""
-    from botyard.formats.scenario import schema as make
+    from botyard.formats.scenariokeys import schema as make
 
     click.echo(json.dumps(make(), indent=2, ensure_ascii=False))
     return 0

@@ -1,7 +1,7 @@
-"""ArMap, the map format of ARIA, MobileMapper and AMRISim: reading and writing.
+"""Reader of ArMap, the map format of ARIA, MobileMapper and AMRISim.
 
-Layout and rules: reference ``formats.md`` §1. Only `ArMap` and its parts have the
-file's units, millimetres and degrees; `armapscene` converts them to metres and radians.
+Layout and rules: reference ``formats.md`` §1. `ArMap` has the file's units;
+`armapscene` converts them to metres and radians.
 The reader makes no silent guesses: `ArMap.warnings` lists skipped parts, and a file
 that cannot be a map raises `MapError` with file and line.
 """
@@ -12,40 +12,27 @@ import io
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from botyard.errors import MapError
+from botyard.formats.armapparts import (
+    INFO_KEYWORDS,
+    ArMap,
+    Cairn,
+    FloatArray,
+    InfoLine,
+    ScanSource,
+)
+from botyard.formats.armapwriter import _MARK_LINE
 from botyard.formats.base import read_source
 from botyard.formats.budget import Budget, Meter
 from botyard.names import shown
-from botyard.numerics.elementary import cosine_sine
-from botyard.processes.safefile import MARK, write_text
-from botyard.units import from_deg, from_mm
+from botyard.units import from_mm
 
-FloatArray = NDArray[np.float64]
-_MARK_LINE: Final = f"Comment: {MARK}"
-"""Header line that marks files written by this program.
-
-All readers ignore it (formats §1.3).
-"""
-
-INFO_KEYWORDS = (
-    "MapInfo",
-    "MetaInfo",
-    "TaskInfo",
-    "RouteInfo",
-    "SchedTaskInfo",
-    "SchedInfo",
-    "CairnInfo",
-    "CustomInfo",
-    "MacroInfo",
-)
 _INFO_BY_LOWER = {k.lower(): k for k in INFO_KEYWORDS}
 _SECTION = re.compile(
     r"^[ \t]*(?:(\S+)_)?(LINES|DATA)[ \t]*$", re.MULTILINE | re.IGNORECASE
@@ -57,145 +44,6 @@ _MIN_ROW_CHARS = 8
 """Approximate number of characters of a short row."""
 _MAX_PLAUSIBLE_EXTENT_MM = 2e6
 _MAX_WARNINGS = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cairn:
-    """Object of the map: a ``Cairn:`` line (`formats.md` §1.4).
-
-    Attributes
-    ----------
-    type : str
-        Type, for example ``Goal`` or ``Sim.BoxObstacle``.
-    x, y, th : float
-        Pose, mm and degrees.
-    description, icon, name : str
-        Texts; `icon` is ``ICON`` or ``ID=n``.
-    from_to : tuple of four floats or None
-        Opposite corners or end points fromX, fromY, toX, toY, mm, before the rotation
-        by `th` about the map's origin.
-    extra : tuple of str
-        Further arguments.
-    """
-
-    type: str
-    x: float
-    y: float
-    th: float
-    description: str = ""
-    icon: str = "ICON"
-    name: str = ""
-    from_to: tuple[float, float, float, float] | None = None
-    extra: tuple[str, ...] = ()
-
-    def corners(self) -> tuple[tuple[float, float], ...]:
-        """Return the corners of the rectangle in map coordinates, mm.
-
-        Each corner is rotated by `th` about the origin (0, 0).
-        """
-        if self.from_to is None:
-            return ()
-        x1, y1, x2, y2 = self.from_to
-        c, s = cosine_sine(from_deg(self.th))
-        return tuple(
-            (c * x - s * y, s * x + c * y)
-            for x, y in ((x1, y1), (x2, y1), (x2, y2), (x1, y2))
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class InfoLine:
-    """``MapInfo:`` or similar line: keyword without colon, arguments without quotes."""
-
-    keyword: str
-    args: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScanSource:
-    """Contribution of a scan source: lines, points and their header lines.
-
-    Attributes
-    ----------
-    name : str
-        Name; empty for the default source, whose keywords and sections have no prefix.
-    lines : (n, 4) float64 array
-        x1, y1, x2, y2, mm.
-    points : (m, 2) float64 array
-        x, y, mm.
-    resolution : float or None
-        Grid step of the points, mm.
-    headers : tuple of (str, str)
-        Other header lines of the source (``LinesAreSorted``, ``Display`` …), keyword
-        and rest, kept for the writer.
-    """
-
-    name: str = ""
-    lines: FloatArray = field(default_factory=lambda: np.zeros((0, 4)))
-    points: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
-    resolution: float | None = None
-    headers: tuple[tuple[str, str], ...] = ()
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, ScanSource)
-            and (self.name, self.resolution, self.headers)
-            == (other.name, other.resolution, other.headers)
-            and np.array_equal(self.lines, other.lines)
-            and np.array_equal(self.points, other.points)
-        )
-
-    # Arrays have no hash.
-    __hash__ = None  # type: ignore[assignment]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArMap:
-    """Whole map file in its own units, without loss.
-
-    Attributes
-    ----------
-    category : str
-        First line, for example ``2D-Map-Ex2``.
-    sources : tuple of ScanSource
-        Scan sources, the default source first.
-    origin : tuple or None
-        OriginLatLongAlt: degrees, degrees, metres.
-    infos : tuple of InfoLine
-        MapInfo, RouteInfo … lines in file order.
-    cairns, child_cairns : tuple of Cairn
-        Objects; child cairns belong to composite maps and are not simulated.
-    inactive : tuple of str
-        Lines that start with ``_``, verbatim.
-    remainder : tuple of str
-        Unknown header lines, verbatim.
-    warnings : tuple of str
-        Parts that the reader skipped or doubted, with line numbers. Not part of
-        equality.
-    """
-
-    category: str = "2D-Map"
-    sources: tuple[ScanSource, ...] = (ScanSource(),)
-    origin: tuple[float, float, float] | None = None
-    infos: tuple[InfoLine, ...] = ()
-    cairns: tuple[Cairn, ...] = ()
-    child_cairns: tuple[Cairn, ...] = ()
-    inactive: tuple[str, ...] = ()
-    remainder: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = field(default=(), compare=False)
-
-    @property
-    def lines(self) -> FloatArray:
-        """Lines of all sources, (n, 4), mm."""
-        return np.concatenate([s.lines for s in self.sources])
-
-    @property
-    def points(self) -> FloatArray:
-        """Points of all sources, (m, 2), mm."""
-        return np.concatenate([s.points for s in self.sources])
-
-
-# -- reading
 
 
 def split_arguments(text: str) -> list[str]:
@@ -716,107 +564,3 @@ def read(path: str | Path, budget: Budget = Budget()) -> ArMap:
         The file cannot be opened or is not a map.
     """
     return parse(read_source(path, budget).text, str(path), budget=budget)
-
-
-# -- writing
-
-
-def _quote(word: str) -> str:
-    return f'"{word}"' if not word or any(c.isspace() for c in word) else word
-
-
-def _number(value: float) -> str:
-    # Whole numbers are written without a fraction, as the original programs do.
-    return str(int(value)) if value == int(value) else repr(float(value))
-
-
-def _cairn_line(keyword: str, cairn: Cairn) -> str:
-    words = [
-        keyword,
-        _quote(cairn.type),
-        _number(cairn.x),
-        _number(cairn.y),
-        _number(cairn.th),
-    ]
-    words += [f'"{cairn.description}"', _quote(cairn.icon), f'"{cairn.name}"']
-    if cairn.from_to is not None:
-        words += [_number(v) for v in cairn.from_to]
-    words += [_quote(e) for e in cairn.extra]
-    return " ".join(words)
-
-
-def _bounds(prefix: str, points: FloatArray) -> Iterator[str]:
-    for keyword, corner in (
-        ("MinPos", points.min(axis=0)),
-        ("MaxPos", points.max(axis=0)),
-    ):
-        yield f"{prefix}{keyword}: {_number(float(corner[0]))} {_number(float(corner[1]))}"
-
-
-def _source_headers(source: ScanSource, prefix: str) -> Iterator[str]:
-    if len(source.points):
-        yield from _bounds(prefix, source.points)
-    yield f"{prefix}NumPoints: {len(source.points)}"
-    if source.resolution is not None:
-        yield f"{prefix}Resolution: {_number(source.resolution)}"
-    if len(source.lines):
-        yield from _bounds(prefix + "Line", source.lines.reshape(-1, 2))
-        yield f"{prefix}NumLines: {len(source.lines)}"
-
-    for keyword, rest in source.headers:
-        yield f"{prefix}{keyword}: {rest}"
-
-
-def _rows_text(rows: FloatArray) -> Iterable[str]:
-    # Most maps have whole millimetres, which are faster to write and shorter.
-    if np.array_equal(rows, np.rint(rows)):
-        return (" ".join(map(str, row)) for row in rows.astype(np.int64).tolist())
-    return (" ".join(map(_number, row)) for row in rows.tolist())
-
-
-def dumps(armap: ArMap) -> str:
-    """Return the map as text, in the order of `formats.md` §1.6.
-
-    Bounds and counts are computed from the data. ``parse(dumps(m)) == m`` holds for
-    every map that `parse` returns. Texts must not contain double quotes, because the
-    format has no escape for them.
-    """
-    out = [armap.category]
-    prefixes = ["", *(s.name for s in armap.sources[1:])]
-    if len(armap.sources) > 1 or armap.sources[0].name:
-        out.append("Sources: " + " ".join(s.name for s in armap.sources))
-    for source, prefix in zip(armap.sources, prefixes, strict=True):
-        out += _source_headers(source, prefix)
-    if armap.origin is not None:
-        out.append(
-            "OriginLatLongAlt: " + " ".join(repr(float(v)) for v in armap.origin)
-        )
-
-    out += [" ".join([f"{i.keyword}:", *map(_quote, i.args)]) for i in armap.infos]
-    out += [_cairn_line("Cairn:", c) for c in armap.cairns]
-    out += armap.inactive
-    out += [_cairn_line("ChildCairn:", c) for c in armap.child_cairns]
-    out += armap.remainder
-    for tag, attribute in (("LINES", "lines"), ("DATA", "points")):
-        for source, prefix in zip(armap.sources, prefixes, strict=True):
-            rows: FloatArray = getattr(source, attribute)
-            # The default source always gets its sections: readers expect them.
-            if len(rows) or not prefix:
-                out.append(f"{prefix}_{tag}" if prefix else tag)
-                out += _rows_text(rows)
-
-    return "\n".join(out) + "\n"
-
-
-def write(armap: ArMap, path: str | Path, *, force: bool = False) -> None:
-    """Write a map file, see `dumps`; its second line marks it as this program's.
-
-    Raises
-    ------
-    KeptFileError
-        There is a file that this program did not write, and `force` is False.
-    OSError
-        The file cannot be written.
-    """
-    first, rest = dumps(armap).split("\n", 1)
-    write_text(path, f"{first}\n{_MARK_LINE}\n{rest}", force=force)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from botyard.formats.armap import ArMap, Cairn, InfoLine, ScanSource, parse
+from botyard.formats.armap import parse
+from botyard.formats.armapparts import ArMap, Cairn, InfoLine, ScanSource
 from botyard.formats.base import DEFAULT_POINT_SIZE, Options, Source
 from botyard.geometry import Pose
 from botyard.model.colors import hex_of

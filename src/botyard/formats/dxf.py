@@ -8,7 +8,6 @@ expanded, and curves are measured before they are divided into chords.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import itertools
 import math
@@ -30,6 +29,8 @@ from botyard.formats.drawing import (
     missing,
     to_world,
 )
+from botyard.formats.dxfblocks import COPY_COST, copy_cost, count_blocks
+from botyard.formats.dxfcurves import _is_near, is_usable, point_cost, spline_points
 from botyard.model.world import World
 from botyard.names import shown
 from botyard.numerics.elementary import hypot
@@ -66,39 +67,7 @@ _DIGITS: Final = 6
 
 Adjacent faces compute the same corner with different rounding.
 """
-_PIECES: Final = 4
-"""Smallest number of pieces of a spline between two knots."""
-MAX_DEGREE: Final = 25
-"""Highest degree of splines.
-
-The time to evaluate a spline grows with the square of its degree; drawing programs use
-at most 11.
-"""
-MAX_FIT_POINTS: Final = 1000
-"""Largest number of fit points of a spline without control points.
-
-The control points are computed with a square matrix of that size.
-"""
-FIT_CELLS_PER_ENTITY: Final = 20
-"""Number of cells of that matrix that take the time of one entity."""
-COPY_COST: Final = 20
-"""Cost of copying an entity of an inserted block, in entities: about 0.2 ms."""
 _CURVES: Final = frozenset({"CIRCLE", "ARC", "ELLIPSE", "SPLINE", "HELIX"})
-_PARTS: Final = {
-    "vertices": 10,
-    "lwpoints": 10,
-    "attribs": 10,
-    "control_points": 1,
-    "fit_points": 1,
-    "knots": 1,
-    "weights": 1,
-    "faces": 1,
-    "edges": 1,
-}
-"""Attributes of the library's entities whose length the file controls.
-
-The value is the cost of copying one element, in entities.
-"""
 
 
 Edge = tuple[FloatPair, FloatPair]
@@ -141,7 +110,7 @@ def read(source: Source, options: Options) -> World:
             else 0.0
         )
         _drop_skipped(document)
-        _count_blocks(document, meter)
+        count_blocks(document, meter)
         if not known:
             size = options.scale(DEFAULT_UNIT, source.name, "a unit of the drawing")
         layers: dict[str, list[Line]] = {}
@@ -217,82 +186,6 @@ def _drop_skipped(document: Any) -> None:
                     for v in entity.vertices
                     if not v.dxf.flags & v.SPLINE_FRAME_CONTROL_POINT
                 ]
-
-
-def _copy_cost(entity: Any) -> int:
-    """Return the cost of copying an entity's points, knots, faces etc., in entities."""
-    total = 0
-    for name, weight in _PARTS.items():
-        value = getattr(entity, name, None)
-        with contextlib.suppress(TypeError):
-            total += 0 if value is None else weight * len(value)
-
-    if entity.dxftype() == "MESH":
-        total += int(entity.faces.tag_count())  # corners of all faces
-    return total
-
-
-def _count_blocks(document: Any, meter: Meter) -> None:
-    """Count the expansion of all inserted blocks, before any of them is expanded.
-
-    Raises
-    ------
-    MapError
-        A block is inserted in itself.
-    BudgetError
-        There are too many blocks or entities, or blocks are nested too deeply.
-    """
-    contents: dict[str, list[tuple[str, int]]] = {}
-    numbers: dict[str, int] = {}
-
-    def look_at(name: str, entities: Iterable[Any]) -> None:
-        inserts: list[tuple[str, int]] = []
-        numbers[name] = 0
-        for entity in entities:
-            numbers[name] += COPY_COST + _copy_cost(entity) if name else 1
-            if entity.dxftype() == "INSERT" and entity.dxf.name is not None:
-                rows, columns = int(entity.dxf.row_count), int(entity.dxf.column_count)
-                times = 1 if entity.mcount <= 1 else max(rows, 1) * max(columns, 1)
-                inserts.append((document.blocks.key(entity.dxf.name), times))
-
-        contents[name] = inserts
-
-    for block in document.blocks:
-        look_at(document.blocks.key(block.name), block)
-    # No block has an empty name, so it stands for the drawing itself.
-    look_at("", document.modelspace())
-
-    # Number of uses of blocks, and of entities, in each block.
-    totals: dict[str, tuple[int, int]] = {}
-    path: list[tuple[str, Iterator[tuple[str, int]]]] = [("", iter(contents[""]))]
-    inside = {""}
-    while path:
-        name, rest = path[-1]
-        following = next(
-            ((n, t) for n, t in rest if n in contents and n not in totals), None
-        )
-        if following is not None:
-            if following[0] in inside:
-                raise MapError(
-                    f'the block "{shown(following[0])}" is inserted in itself',
-                    meter.path,
-                )
-
-            path.append((following[0], iter(contents[following[0]])))
-            inside.add(following[0])
-            meter.check("nesting", len(path))
-            continue
-
-        path.pop()
-        inside.discard(name)
-        uses = sum(t * (1 + totals[n][0]) for n, t in contents[name] if n in totals)
-        things = numbers[name] + sum(
-            t * (1 + totals[n][1]) for n, t in contents[name] if n in totals
-        )
-        totals[name] = uses, things
-        if not name:
-            meter.check("references", uses)
-            meter.check("entities", things)
 
 
 class _Clip(NamedTuple):
@@ -373,7 +266,7 @@ class _Reader:
             if kind in _SKIPPED or (dxf.is_supported("invisible") and dxf.invisible):
                 continue
             self._meter.add(
-                "entities", 1 if len(stack) == 1 else COPY_COST + _copy_cost(entity)
+                "entities", 1 if len(stack) == 1 else COPY_COST + copy_cost(entity)
             )
             own = dxf.layer if dxf.is_supported("layer") else _ZERO
             layer = outer if self._key(own) == _ZERO else own
@@ -414,11 +307,11 @@ class _Reader:
         ):
             return self._outlines(entity)
 
-        if not _is_usable(entity, self._size, self._meter):
+        if not is_usable(entity, self._size, self._meter):
             return []
         shape = make_primitive(entity, MAX_SAGITTA / self._size)
         curve = kind in _CURVES
-        # `_is_usable` has checked curves; computing their paths would flatten them a
+        # `is_usable` has checked curves; computing their paths would flatten them a
         # second time.
         if not curve and shape.is_empty:
             self._leave_out(kind)
@@ -431,12 +324,12 @@ class _Reader:
         ):
             return []
 
-        work = _point_cost(entity) if curve else 0
+        work = point_cost(entity) if curve else 0
         points: Line = []
         distance = MAX_SAGITTA / self._size
         # Points of curves are computed one by one, so that the meter can stop the work.
         for v in (
-            _spline_points(entity, distance)
+            spline_points(entity, distance)
             if kind in ("SPLINE", "HELIX")
             else shape.vertices()
         ):
@@ -569,138 +462,6 @@ def _faces(entity: Any) -> Iterator[Face]:
         )
         for points in mesh.faces_as_vertices():
             yield [(v.x, v.y) for v in points], [True] * len(points)
-
-
-def _spline_points(spline: Any, distance: float) -> Iterator[Any]:
-    """Yield points of a spline; its chords are at most `distance` from it.
-
-    With knots t₀ to tₘ and degree p, the spline is the part from t_p to t_{m−p} (L.
-    Piegl, W. Tiller, "The NURBS Book", 1997, chapter 2). The library uses all knots.
-    The result is the same only if the first and the last p + 1 knots are equal, which
-    is not so for closed splines.
-    """
-    from ezdxf.math import distance_point_line_3d
-
-    tool = spline.construction_tool()
-    knots = tool.knots()
-    low, high = knots[tool.degree], knots[tool.count]
-    at = tool.evaluator.point
-    start = at(low)
-    yield start
-    for t0, t1 in itertools.pairwise(
-        sorted({low, high, *(t for t in knots if low < t < high)})
-    ):
-        # Without these pieces, a symmetric bend could look like a straight line.
-        ends = [t0 + (t1 - t0) * k / _PIECES for k in range(1, _PIECES)]
-        pending = [(t, at(t)) for t in (t1, *reversed(ends))]
-        t = t0
-        while pending:
-            after, end = pending[-1]
-            middle = (t + after) / 2.0
-            point = at(middle)
-            if (
-                t < middle < after
-                and not end.isclose(start)
-                and distance_point_line_3d(point, start, end) >= distance
-            ):
-                pending.append((middle, point))
-                continue
-
-            pending.pop()
-            yield end
-            t, start = after, end
-
-
-def _point_cost(entity: Any) -> int:
-    """Return the cost of computing a point of a curve, in entities.
-
-    For a spline it is about its degree.
-    """
-    kind = entity.dxftype()
-    return (
-        1 + int(entity.dxf.degree)
-        if kind in ("SPLINE", "HELIX")
-        else 2
-        if kind == "ELLIPSE"
-        else 1
-    )
-
-
-def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
-    """Return whether a curve is finite, so that chords can approximate it.
-
-    Raises
-    ------
-    MapError
-        The curve is too complex.
-    BudgetError
-        The curve is too large.
-    """
-    kind, dxf = entity.dxftype(), entity.dxf
-    if kind in ("CIRCLE", "ARC"):
-        reach, others = abs(dxf.radius), dxf.center.x + dxf.center.y
-    elif kind == "ELLIPSE":
-        reach, others = (
-            dxf.major_axis.magnitude * max(1.0, abs(dxf.ratio)),
-            dxf.center.x + dxf.center.y,
-        )
-    elif kind in ("SPLINE", "HELIX"):
-        if not 1 <= dxf.degree <= MAX_DEGREE:
-            raise MapError(
-                f"a spline of degree {dxf.degree}: expected a degree from 1 to {MAX_DEGREE}",
-                meter.path,
-            )
-
-        if not len(entity.control_points) and len(entity.fit_points) > MAX_FIT_POINTS:
-            raise MapError(
-                f"a spline of {len(entity.fit_points)} fit points: expected at "
-                f"most {MAX_FIT_POINTS}",
-                meter.path,
-            )
-
-        meter.add(
-            "entities",
-            len(entity.fit_points) * len(entity.fit_points) // FIT_CELLS_PER_ENTITY,
-        )
-        # The sum is NaN if a value is NaN or infinite.
-        others = sum(abs(float(v)) * 0.0 for v in (*entity.knots, *entity.weights))
-        reach = 0.0
-        for points in (entity.control_points, entity.fit_points):
-            for axis in range(2):
-                values = [float(p[axis]) for p in points]
-                reach = max(reach, max(values, default=0.0) - min(values, default=0.0))
-                others += sum(v * 0.0 for v in values)
-    else:
-        return True
-
-    if not math.isfinite(reach + others):
-        return False
-    meter.check("extent", reach * size)
-    return True
-
-
-def _is_near(corners: Iterable[Any], size: float, meter: Meter) -> bool:
-    """Return whether points are finite.
-
-    Raises
-    ------
-    BudgetError
-        The points are too far from each other.
-    """
-    x0 = y0 = math.inf
-    x1 = y1 = -math.inf
-    for corner in corners:
-        if not math.isfinite(corner.x + corner.y):
-            return False
-        x0, x1, y0, y1 = (
-            min(x0, corner.x),
-            max(x1, corner.x),
-            min(y0, corner.y),
-            max(y1, corner.y),
-        )
-
-    meter.check("extent", max(x1 - x0, y1 - y0, 0.0) * size)
-    return True
 
 
 __all__ = ["read"]

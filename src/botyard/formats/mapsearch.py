@@ -16,7 +16,7 @@ from botyard.errors import (
 from botyard.formats import (
     occupancy,
     rosmap,
-    scenario,
+    scenariokeys,
 )
 from botyard.formats.base import Source
 from botyard.formats.models import resource_folders, user_folders
@@ -196,6 +196,6 @@ def _looks_like_a_map(path: Path) -> bool:
         except OSError:
             return False
 
-        return rosmap.fits(head) or scenario.fits(head) or occupancy.fits(head)
+        return rosmap.fits(head) or scenariokeys.fits(head) or occupancy.fits(head)
 
     return suffix in LISTED_SUFFIXES

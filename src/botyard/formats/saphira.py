@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from botyard.errors import MapError
-from botyard.formats.armap import ArMap, Cairn, ScanSource
+from botyard.formats.armapparts import ArMap, Cairn, ScanSource
 from botyard.formats.base import Options, Source, Warn
 from botyard.formats.budget import Budget, Meter
 from botyard.names import shown

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
@@ -29,17 +28,24 @@ from botyard.errors import (
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
 from botyard.formats.models import find_robot
-from botyard.formats.worldoptions import WorldOptions, as_mapping, refusal
+from botyard.formats.scenariokeys import (
+    _SCENARIO,
+    FLOOR_FRICTION,
+    VERSION,
+    ObstacleKeys,
+    PlaceKeys,
+    RobotKeys,
+    ScenarioFile,
+    ScenarioKeys,
+    WallKeys,
+)
+from botyard.formats.worldoptions import as_mapping, refusal
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Outline, Pose
-from botyard.model.beams import ReflectorRule
-from botyard.model.dynamics import DynamicsSpec, PoseController
+from botyard.model.dynamics import DynamicsSpec
 from botyard.model.filetables import (
-    FileTable,
     Pair,
-    Strict,
     TableError,
-    Triple,
     file_table,
     pose_of,
 )
@@ -47,7 +53,6 @@ from botyard.model.library import load_laser, robot_of
 from botyard.model.obstacles import BoxObject, Returns, disc, rectangle
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import (
-    LASER_MOUNT,
     DynamicsTable,
     LaserMount,
     ReturnsTable,
@@ -60,111 +65,6 @@ from botyard.names import check_name, is_name, shown
 from botyard.processes.codeload import is_code
 
 OpenMap = Callable[[Source, str, Options], Scene]
-VERSION: Final = 1
-FLOOR_FRICTION: Final = 0.4
-"""Default floor friction of obstacles with mass, about as for wood on stone."""
-
-
-class _Robot(Strict, kw_only=True):
-    """A robot, or several robots of one model."""
-
-    model: str | dict[str, Any] = "p3dx"
-    name: str = ""
-    count: int = 1
-    pose: Triple | None = None
-    color: str = ""
-    lasers: list[str | LaserMount] | None = None
-    fiducial: int | None = None
-    controller: str | dict[str, Any] | None = None
-    served: bool = True
-    dynamics: DynamicsTable | None = None
-
-
-class _Obstacle(Strict, kw_only=True):
-    """An obstacle: movable, moving by a controller, or a part of the walls (fixed)."""
-
-    name: str = ""
-    box: Pair | None = None
-    disc: float | None = None
-    polygon: list[Pair] | None = None
-    parts: list[list[Pair]] | None = None
-    pose: Triple = (0.0, 0.0, 0.0)
-    color: str = "light green"
-    returns: ReturnsTable | UnsetType = UNSET
-    fixed: bool = False
-    controller: str | dict[str, Any] | None = None
-    max_speed: float = 2.0
-    dynamics: DynamicsTable | None = None
-
-
-class _Wall(Strict, kw_only=True):
-    """A wall along a line of points, or several from point to point: x1, y1, x2, y2."""
-
-    line: list[Pair] = msgspec.field(default_factory=list)
-    closed: bool = False
-    segments: list[tuple[float, float, float, float]] = msgspec.field(
-        default_factory=list
-    )
-    returns: ReturnsTable | UnsetType = UNSET
-
-
-class _Place(Strict, kw_only=True):
-    """A goal, dock or home."""
-
-    kind: str = "Goal"
-    name: str = ""
-    pose: list[float]
-    heading: bool | None = None
-
-
-class _Area(Strict, kw_only=True):
-    """An area or line on the floor."""
-
-    kind: str
-    name: str = ""
-    corners: list[Pair]
-
-
-class _ScenarioKeys(Strict, kw_only=True):
-    """The keys of a scenario file in addition to its settings."""
-
-    botyard: int
-    name: str | None = None
-    map: str | None = None
-    map_objects: bool = True
-    resolution: float | None = None
-    home: Triple | UnsetType | None = UNSET
-    georeference: Triple | UnsetType | None = UNSET
-    view: tuple[float, float, float, float] | UnsetType | None = UNSET
-    models: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
-    robots: list[_Robot] = msgspec.field(default_factory=list)
-    obstacles: list[_Obstacle] = msgspec.field(default_factory=list)
-    walls: list[list[Pair] | _Wall] = msgspec.field(default_factory=list)
-    places: list[_Place] = msgspec.field(default_factory=list)
-    areas: list[_Area] = msgspec.field(default_factory=list)
-    options: WorldOptions = msgspec.field(default_factory=WorldOptions)
-
-
-_SCENARIO: Final = FileTable(Settings, name="ScenarioFile", base=_ScenarioKeys)
-ScenarioFile = _SCENARIO.type
-
-
-def fits(source: Source) -> bool:
-    """Return whether a YAML file is a scenario: it has the key ``botyard``."""
-    return source.data.startswith(b"botyard:") or b"\nbotyard:" in source.data
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON schema of scenario files (JSON Schema 2020-12)."""
-    made = msgspec.json.schema(ScenarioFile)
-    tables: tuple[FileTable[Any], ...] = (
-        _SCENARIO,
-        LASER_MOUNT,
-        *map(file_table, (ReflectorRule, Returns, DynamicsSpec, PoseController)),
-    )
-    for table in tables:
-        table.describe(made)
-    return made
 
 
 class _Reader:
@@ -185,7 +85,7 @@ class _Reader:
 
         # The options are checked first: their error names the allowed way to set them.
         self._check_options(self._yaml.data.get("options"))
-        self._file: _ScenarioKeys = self._yaml.convert(ScenarioFile)
+        self._file: ScenarioKeys = self._yaml.convert(ScenarioFile)
         self._walls: list[tuple[NDArray[np.float64], Returns]] = []
         self._objects: list[BoxObject] = []
         self._robots: list[PlacedRobot] = []
@@ -286,8 +186,8 @@ class _Reader:
         except FormatError as error:
             raise self._located("map", error) from None
 
-    def _wall(self, i: int, wall: list[Pair] | _Wall) -> None:
-        one = wall if isinstance(wall, _Wall) else _Wall(line=wall)
+    def _wall(self, i: int, wall: list[Pair] | WallKeys) -> None:
+        one = wall if isinstance(wall, WallKeys) else WallKeys(line=wall)
         points = np.array(one.line, np.float64).reshape(-1, 2)
         if len(points) < 2 and not (one.segments and not one.line):
             raise self._fail(
@@ -310,7 +210,7 @@ class _Reader:
         except ModelError as error:
             raise self._located(f"{where}.returns", error) from None
 
-    def _outlines(self, i: int, o: _Obstacle) -> tuple[Outline, ...]:
+    def _outlines(self, i: int, o: ObstacleKeys) -> tuple[Outline, ...]:
         where = f"obstacles[{i}]"
         given = [
             k for k in ("box", "disc", "polygon", "parts") if getattr(o, k) is not None
@@ -383,7 +283,7 @@ class _Reader:
         self._names.add(name)
         return name
 
-    def _obstacle(self, i: int, o: _Obstacle) -> None:
+    def _obstacle(self, i: int, o: ObstacleKeys) -> None:
         outlines, where = self._outlines(i, o), f"obstacles[{i}]"
         seen, place = self._returns(where, o.returns), pose_of(o.pose)
         if o.fixed:
@@ -456,7 +356,7 @@ class _Reader:
 
         return spec
 
-    def _robot(self, i: int, r: _Robot) -> None:
+    def _robot(self, i: int, r: RobotKeys) -> None:
         where = f"robots[{i}]"
         if r.count < 1:
             raise self._fail(f"{where}.count", f"expected 1 or more, found {r.count}")
@@ -627,7 +527,7 @@ def home_of(places: Iterable[Place], otherwise: Pose | None) -> Pose | None:
     )
 
 
-def _place(p: _Place) -> Place:
+def _place(p: PlaceKeys) -> Place:
     x, y, *heading = p.pose
     pose = pose_of((x, y, heading[0] if heading else 0.0))
     return Place(
@@ -668,4 +568,4 @@ def read(source: Source, options: Options, open_map: OpenMap) -> World:
     return _Reader(source, options, open_map).run()
 
 
-__all__ = ["ScenarioFile", "fits", "home_of", "read", "schema"]
+__all__ = ["home_of", "read"]

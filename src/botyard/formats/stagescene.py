@@ -26,7 +26,7 @@ from botyard.errors import (
 )
 from botyard.formats import stageworld
 from botyard.formats.base import Options, Source
-from botyard.formats.stagemodels import MODEL_TYPES, NOT_SIMULATED, ModelLibrary, Shape
+from botyard.formats.stagemodels import MODEL_TYPES, NOT_SIMULATED, ModelLibrary
 from botyard.formats.stageprops import (
     STAGE_4,
     Notes,
@@ -37,6 +37,7 @@ from botyard.formats.stageprops import (
     returns,
     with_origin,
 )
+from botyard.formats.stageshapes import Shape
 from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Outline, Pose, compose, transform_point
 from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from botyard.errors import MapError
-from botyard.formats import svgpaths
+from botyard.formats import svgpaths, svgtransforms
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
 from botyard.formats.drawing import (
@@ -29,7 +29,8 @@ from botyard.formats.drawing import (
     to_world,
 )
 from botyard.formats.svgfile import Drawing, Element, read_file
-from botyard.formats.svgpaths import Matrix, Pen, length, moved
+from botyard.formats.svgpaths import Pen
+from botyard.formats.svgtransforms import Matrix, length, moved
 from botyard.model.world import World
 from botyard.names import shown
 
@@ -400,7 +401,7 @@ class _Reader:
         outer = inner.matrix @ moved(x, y)
         matrix, view = outer, (width, height)
         if box is not None:
-            matrix = outer @ svgpaths.fitted(
+            matrix = outer @ svgtransforms.fitted(
                 box, width, height, element.values.get("preserveAspectRatio", "")
             )
             view = box[2], box[3]
@@ -486,7 +487,7 @@ class _Reader:
     def _transform(self, element: Element, view: FloatPair) -> Matrix | None:
         """Return the transformation of an element itself; None: it has none."""
         text = element.values.get("transform", "none").strip()
-        own = None if text in ("", "none") else svgpaths.transform(text, view)
+        own = None if text in ("", "none") else svgtransforms.transform(text, view)
         if own is None:
             if text not in ("", "none"):
                 self._note("some transformations are not understood, and ignored")
@@ -524,7 +525,7 @@ def _view_box(element: Element) -> tuple[float, float, float, float] | None:
     """Return the view box of an element; None without a valid one."""
     numbers = [
         length(w, 0.0, None)
-        for w in svgpaths.terms(element.values.get("viewBox", ""), 4)
+        for w in svgtransforms.terms(element.values.get("viewBox", ""), 4)
     ]
     found = [v for v in numbers if v is not None]
     if len(found) != 4 or min(found[2:]) < 0.0:

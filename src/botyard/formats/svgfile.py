@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 from botyard.errors import MapError
 from botyard.formats.budget import Meter
-from botyard.formats.svgpaths import length
+from botyard.formats.svgtransforms import length
 from botyard.names import shown
 
 NAMESPACE: Final = "http://www.w3.org/2000/svg"
