@@ -344,7 +344,9 @@ def register_added(
     """Store the source that added robots, and open their ports."""
     names = tuple(robot.name for robot in robots)
     control.spawned.update(dict.fromkeys(names, caller.source))
-    return AddedRobots(names, control.part(control.robot_host, NO_ROBOT_HOST).serve(robots))
+    return AddedRobots(
+        names, control.part(control.robot_host, NO_ROBOT_HOST).serve(robots)
+    )
 
 
 def describe_robots(names: Sequence[str], what: str) -> str:

@@ -268,7 +268,9 @@ class Removed(Part):
                 is_stopped=robot is not None and robot.electrics.estop_pressed,
                 is_kept_off=robot is not None and robot.is_kept_off,
                 spawned=control.spawned.get(name),
-                port=0 if control.robot_host is None else control.robot_host.port_of(name),
+                port=0
+                if control.robot_host is None
+                else control.robot_host.port_of(name),
                 placements=sim.core.placements(name),
             )
 
