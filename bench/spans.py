@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from bench.goal_task import Single
 from bench.peers import FOV, R_MAX, SIZE
-from bench.worlds_batch import Single, disc, ours, scene
+from bench.worlds_batch import disc, ours, scene
 
 SOURCE = Path(__file__).with_name("spans.c")
 FLAGS = ["-O3", "-march=native", "-ffast-math", "-fPIC"]

@@ -13,6 +13,7 @@ from bench import (
     changes,
     clients,
     common,
+    goal_task,
     history,
     light,
     masses,
@@ -44,7 +45,7 @@ def small_rays(patch: Patch, _: Path) -> None:
 
 
 def small_spans(patch: Patch, _: Path) -> None:
-    patch(worlds_batch, CPU_SECONDS=0.01)
+    patch(goal_task, CPU_SECONDS=0.01)
     patch(spans, ENVIRONMENT_STEPS={7: 1.0})
     sizes = "--poses 4 --rounds 1 --rays 7 --segments 10 --robots 2"
     spans.main(sizes.split())
@@ -152,7 +153,7 @@ def small_worlds(patch: Patch, folder: Path) -> None:
 
 
 def small_batch(patch: Patch, _: Path) -> None:
-    patch(worlds_batch, CPU_SECONDS=0.01)
+    patch(goal_task, CPU_SECONDS=0.01)
     worlds_batch.ours(4, 7, 2, bearing_noise=True)
     worlds_batch.ours(4, 0, walls=False)
     worlds_batch.by_hand(2, 7, own_maps=True)

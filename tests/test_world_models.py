@@ -339,7 +339,7 @@ def test_numbers_of_models_are_checked() -> None:
         worlds.reset(model_id=1.5)
 
     assert worlds.state.tobytes() == before.tobytes()
-    worlds._lineup_ids[1] = 99
+    worlds._robot_set_ids[1] = 99
     with pytest.raises(
         ArgumentError, match="world 1: there are no models of number 99 among 0 … "
     ):

@@ -136,7 +136,7 @@ def test_a_number_that_is_none_stops_its_world_alone(kind: str) -> None:
     twin = make(kind)
     for each in (worlds, twin):
         drive(each)
-    at = {"maps": worlds._map_ids, "models": worlds._lineup_ids}[kind]
+    at = {"maps": worlds._map_ids, "models": worlds._robot_set_ids}[kind]
     kept = worlds.state[1].copy()
     for number in (-1, 99):
         at[1] = number

@@ -34,6 +34,11 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
+log = logging.getLogger("botyard.devices")
+MAX_ROWS: Final = 10_000
+"""Highest number of rows of a reading."""
+
+
 class DeviceReader(ReadOnly, Generic[R]):
     """Handle of a robot's device: `read` returns a reading of the kind's type.
 
@@ -319,11 +324,6 @@ def warm_up() -> None:
         nothing,
         np.zeros(0, np.int64),
     )
-
-
-log = logging.getLogger("botyard.devices")
-MAX_ROWS: Final = 10_000
-"""Highest number of rows of a reading."""
 
 
 def _check_beams(bundles: Sequence[Bundle]) -> None:

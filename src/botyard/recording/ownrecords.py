@@ -44,6 +44,26 @@ from botyard.sim.savedstates import sealed
 from botyard.sim.simulation import Simulation
 from botyard.version import __version__
 
+BINARY: Final = "application/x-botyard"
+"""Media type of attachments; `botyard.recording.codec` has their layout."""
+STATE_PERIOD_US: Final = 1_000_000
+"""Simulated time between two states, and between two digests, µs."""
+ENTRY_BYTES: Final = 300
+"""Size of a waiting journal entry for the queue limit, bytes.
+
+A command to many bodies also counts its arrays.
+"""
+COMMANDS_TOGETHER: Final = 1000
+"""Largest number of commands in one work item.
+
+A step can bring more commands while the simulated time stands still.
+"""
+_COMMANDS: Final = Submit, SubmitVelocities
+_ANY_SIZE: Final = Budget(bytes=2**62)
+"""Budget for states of the recorder's own world, which can have any size."""
+_SECRET: Final = re.compile(r"token|password|secret|key", re.IGNORECASE)
+log = logging.getLogger("botyard.recording")
+
 
 class OwnRecords:
     """Queue of a recording's own records.
@@ -320,28 +340,6 @@ class OwnRecords:
 
         if not self._writer.put("changes", size, work, vital=True, count=len(commands)):
             self._wants_part = "gap"
-
-
-BINARY: Final = "application/x-botyard"
-"""Media type of attachments; `botyard.recording.codec` has their layout."""
-STATE_PERIOD_US: Final = 1_000_000
-"""Simulated time between two states, and between two digests, µs."""
-ENTRY_BYTES: Final = 300
-"""Size of a waiting journal entry for the queue limit, bytes.
-
-A command to many bodies also counts its arrays.
-"""
-COMMANDS_TOGETHER: Final = 1000
-"""Largest number of commands in one work item.
-
-A step can bring more commands while the simulated time stands still.
-"""
-_COMMANDS: Final = Submit, SubmitVelocities
-_ANY_SIZE: Final = Budget(bytes=2**62)
-"""Budget for states of the recorder's own world, which can have any size."""
-_SECRET: Final = re.compile(r"token|password|secret|key", re.IGNORECASE)
-
-log = logging.getLogger("botyard.recording")
 
 
 def _joined(commands: Sequence[Entry | Driven]) -> Iterator[Entry | list[Driven]]:

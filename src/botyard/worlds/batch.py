@@ -157,7 +157,7 @@ class Batch:
         self._walls: dict[int, Pack[Walls]] = {}
         self._addresses = Addresses()
         self._grid_of = np.zeros(count, np.int64)
-        self._lineup_of = np.zeros(count, np.int64)
+        self._robot_set_of = np.zeros(count, np.int64)
         """Robot set whose arrays are the arguments of each world."""
         self.drawings = Drawings(
             self.state,
@@ -165,7 +165,7 @@ class Batch:
             self._task,
             boxes=plan.boxes,
             grid_of=self._grid_of,
-            robot_set_of=self._lineup_of,
+            robot_set_of=self._robot_set_of,
             robot_sets=len(kinds),
             has_one_map=plan.has_one_map,
         )
@@ -199,7 +199,7 @@ class Batch:
         derived = self._derived
         thread, robot_set = (
             self._threads[int(self._thread_of[i])],
-            int(self._lineup_of[i]),
+            int(self._robot_set_of[i]),
         )
         kind = self._kinds[robot_set]
         readings: NDArray[Any] = self.state.of(i, "ranges").reshape(-1)
@@ -336,18 +336,18 @@ class Batch:
 
     # -- Robot sets
 
-    def has_lineups(self, numbers: I8) -> bool:
+    def has_robot_sets(self, numbers: I8) -> bool:
         """Return whether each world has the arrays of its number's robot set, (n,)."""
-        return bool((numbers == self._lineup_of).all())
+        return bool((numbers == self._robot_set_of).all())
 
-    def use_lineups(self, numbers: I8) -> None:
+    def use_robot_sets(self, numbers: I8) -> None:
         """Give worlds the arrays of the robot sets of their numbers, (n,)."""
-        table, chosen = self._table, np.flatnonzero(numbers != self._lineup_of)
+        table, chosen = self._table, np.flatnonzero(numbers != self._robot_set_of)
         assert table is not None, "there is a map"
         if self._words is None:
-            self._words = self._words_of_lineups(table)
+            self._words = self._words_of_robot_sets(table)
         columns, words = self._words
-        self._lineup_of[chosen] = numbers[chosen]
+        self._robot_set_of[chosen] = numbers[chosen]
         table.words[chosen[:, None], columns] = words[
             self._thread_of[chosen], numbers[chosen]
         ]
@@ -356,7 +356,7 @@ class Batch:
         self._derived.all("bins.reach")[chosen] = 0.0
         self._derived.all("known")[chosen] = -1
 
-    def _words_of_lineups(self, table: RowTable) -> tuple[I8, U8]:
+    def _words_of_robot_sets(self, table: RowTable) -> tuple[I8, U8]:
         """Return the argument words in which robot sets differ.
 
         The result is the columns of these words, (c,), and the words by thread and
@@ -364,13 +364,13 @@ class Batch:
         """
         rows = []
         for first, _ in self.parts:
-            before = self._lineup_of[first]
+            before = self._robot_set_of[first]
             for number in range(len(self._kinds)):
-                self._lineup_of[first] = number
+                self._robot_set_of[first] = number
                 rows.append(table.encoded(first))
 
             # The table was only borrowed to encode the arguments of each set.
-            self._lineup_of[first] = before
+            self._robot_set_of[first] = before
 
         words = np.array(rows).reshape(len(self.parts), len(self._kinds), -1)
         columns = np.flatnonzero((words != words[:, :1]).any(axis=(0, 1)))

@@ -39,6 +39,10 @@ from botyard.protocols.rtps.topicwriters import InstanceWriter
 from botyard.protocols.rtps.wire import MalformedError
 from botyard.protocols.rtps.writer import PendingWriters, Writer
 
+BUILTIN_QOS: Final = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
+Routes = dict[bytes, tuple[WriterProxy, ...]]
+"""By a remote writer's GUID: the state that our readers keep of it."""
+
 
 class EndpointDiscovery:
     """Remote endpoints of known participants, and their matches with local ones."""
@@ -321,8 +325,3 @@ class EndpointDiscovery:
                 self._unroute(local.unmatch(guid))
 
             yield
-
-
-BUILTIN_QOS: Final = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
-Routes = dict[bytes, tuple[WriterProxy, ...]]
-"""By a remote writer's GUID: the state that our readers keep of it."""
