@@ -642,6 +642,35 @@ def test_latched_fragments_are_for_those_who_want_them(with_volatile: bool) -> N
     assert readers == {latched[12:] if with_volatile else wire.ANY}
 
 
+def test_heartbeats_for_a_volatile_reader_keep_the_first_number_of_the_writer() -> None:
+    """Cyclone DDS takes the first number of any HEARTBEAT for the whole writer: its
+    latched readers would lose what is before it. A GAP says what is not for a reader.
+    """
+    part = alone()
+    writer = part.writer("rt/map", "T", LATCHED, 0.0)
+    for _ in range(3):
+        writer.write(CDR, 0.0)
+    attacker = Attacker(part, SOURCE)
+    volatile = attacker.endpoint(1, "rt/map", is_writer=False, qos=RELIABLE)
+    latched = attacker.endpoint(2, "rt/map", is_writer=False, qos=LATCHED)
+    attacker.send(wire.acknack(volatile[12:], writer.entity, 0, [], 1))
+    attacker.run(2.0)
+    firsts, gaps = set(), {}
+    for packet, _ in attacker.got:
+        for kind, _, at, end in submessages.submessages(packet):
+            if kind == wire.HEARTBEAT:
+                said = submessages.read_heartbeat(packet, at, end, wire.OURS)
+                if said.writer == writer.entity:
+                    firsts.add(said.first)
+                    # The GAP comes before the first HEARTBEAT that names the reader.
+                    assert said.reader != volatile[12:] or volatile[12:] in gaps
+            elif kind == wire.GAP:
+                gap = submessages.read_gap(packet, at, end, wire.OURS)
+                gaps[gap.reader] = (gap.start, gap.base)
+    assert firsts == {1}
+    assert gaps == {volatile[12:]: (1, 4)} and latched[12:] not in gaps
+
+
 def test_what_is_for_another_participant_is_not_taken() -> None:
     """Several participants may share an address."""
     part = alone()

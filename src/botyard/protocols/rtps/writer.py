@@ -12,20 +12,9 @@ from typing import Any, Final, Generic, TypeVar
 from botyard.protocols.rtps import submessages, wire
 from botyard.protocols.rtps.callbacks import Callbacks
 from botyard.protocols.rtps.discoverydata import EndpointData
-from botyard.protocols.rtps.history import (
-    Directed,
-    Fragmented,
-    History,
-    Submessage,
-)
-from botyard.protocols.rtps.limits import (
-    MAX_ASSEMBLIES,
-    MAX_FRAGMENTS_AGAIN,
-)
-from botyard.protocols.rtps.matchedreaders import (
-    MatchedReaders,
-    ReaderProxy,
-)
+from botyard.protocols.rtps.history import Directed, Fragmented, History, Submessage
+from botyard.protocols.rtps.limits import MAX_ASSEMBLIES, MAX_FRAGMENTS_AGAIN
+from botyard.protocols.rtps.matchedreaders import MatchedReaders, ReaderProxy
 from botyard.protocols.rtps.outbox import Destination
 from botyard.protocols.rtps.wire import ANY
 
@@ -277,8 +266,13 @@ class Writer(MatchedReaders, Generic[H]):
 
     def _heartbeat(self, proxy: ReaderProxy) -> None:
         """Demand an answer of one reader."""
-        # Samples of before its match must not count as missing.
-        first = max(self._history.first(self.number), proxy.start + 1)
+        first = self._history.first(self.number)
+        # Samples from before its match must not count as missing. A greater first number
+        # in the HEARTBEAT would say so as well, but Cyclone DDS takes that number for
+        # all readers of a process, and drops the samples of its latched readers.
+        if first <= proxy.start and proxy.acked <= proxy.start:
+            gap = wire.gap(proxy.entity, self.entity, first, proxy.start + 1)
+            proxy.destination.add(gap, proxy.prefix)
         submessage = wire.heartbeat(
             proxy.entity, self.entity, first, self.number, self._next_count()
         )
