@@ -468,6 +468,27 @@ def read(topic: str, latched: bool, count: int, seconds: float = 110.0) -> list[
     return texts
 
 
+def read_both(topic: str, times: int, seconds: float = 30.0) -> list[int]:
+    """The number of latched texts that each of several participants gets, one after the
+    other, which makes a volatile and a latched reader of a topic at the same time.
+    """
+    counts = []
+    for _ in range(times):
+        one = DomainParticipant(int(os.environ.get("ROS_DOMAIN_ID", "0")))
+        of = Topic(one, f"rt{topic}", Text)
+        both: list[Any] = [DataReader(one, of, RELIABLE), DataReader(one, of, LATCHED)]
+        counts.append(0)
+        end = time.monotonic() + seconds
+        while not counts[-1] and time.monotonic() < end:
+            counts[-1] += len(both[1].take(N=100))
+            time.sleep(0.01)
+            # Lost messages do not come later: stop soon after both are matched.
+            if all(reader.get_matched_publications() for reader in both):
+                end = min(end, time.monotonic() + 5.0)
+
+    return counts
+
+
 def serve(name: str, count: int, seconds: float = 110.0) -> int:
     """Answer so many calls of a Trigger, as a server of rmw_cyclonedds_cpp."""
     reader: Any = DataReader(

@@ -398,6 +398,14 @@ def test_worlds_and_an_action_of_simulation_interfaces(world2: Ros2World) -> Non
     assert seen["done"][:5] == sorted(seen["done"][:5]) and len(seen["done"]) < 10**6
 
 
+def test_latched_messages_reach_cyclone_beside_a_volatile_reader(
+    world2: Ros2World,
+) -> None:
+    """Both readers are in one process, made at the same time."""
+    world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
+    assert world2.cyclone("read_both", "/ann/robot_description", 3) == [1] * 3
+
+
 def test_the_graph_follows_robots(world2: Ros2World) -> None:
     """Every writer that ros_discovery_info names is there; names of a profile; a
     stamped velocity.
