@@ -11,8 +11,9 @@ lost when a world is saved.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -174,6 +175,8 @@ class Table:
         """
         self.on_write: Callable[[Row[Any], Mapping[str, Any]], None] | None = None
         """Callback for each write to a row by `Row.write`."""
+        self._fitted = 0
+        """Number of rows of the columns; more than rows while many are added."""
         self._reserve(4)
         self._fit(0)
 
@@ -207,7 +210,8 @@ class Table:
         if n == len(self._room["body"]):
             # Doubling keeps the cost of an added row constant on average.
             self._reserve(2 * n)
-        self._fit(n + 1)
+        if n >= self._fitted:
+            self._fit(n + 1)
         # Spare rows are zero.
         for name, start in self._starts:
             self._room[name][n] = start
@@ -216,6 +220,21 @@ class Table:
         self.body[n] = body
         self._rows.append(row)
         return n
+
+    @contextlib.contextmanager
+    def adding(self, count: int) -> Iterator[None]:
+        """Make room for about `count` rows that are added until the end of the context.
+
+        Columns are then cut to size once, not for each row.
+        """
+        n = len(self._rows)
+        if n + count > len(self._room["body"]):
+            self._reserve(n + count)
+        self._fit(n + count)
+        try:
+            yield
+        finally:
+            self._fit(len(self._rows))
 
     def renumber(self, new: I8) -> None:
         """Renumber and remove rows after bodies were removed.
@@ -284,6 +303,7 @@ class Table:
     def _fit(self, n: int) -> None:
         """Make the attributes of the columns views of the first `n` rows."""
         self.layout += 1
+        self._fitted = n
         vars(self).update((name, room[:n]) for name, room in self._room.items())
 
 

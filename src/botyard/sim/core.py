@@ -500,10 +500,13 @@ class Core:
                 ]
             )
             try:
-                robots = [
-                    self._make_robot(name, spec, start)
-                    for name, start in zip(names, starts, strict=True)
-                ]
+                with contextlib.ExitStack() as stack:
+                    for table in self.engine.tables.values():
+                        stack.enter_context(table.adding(len(names)))
+                    robots = [
+                        self._make_robot(name, spec, start)
+                        for name, start in zip(names, starts, strict=True)
+                    ]
             except BaseException:
                 # One of its devices cannot be made: undo the addition of the bodies.
                 self.engine.remove_bodies(names)

@@ -49,11 +49,13 @@ class Laser(ReadOnly):
 
     def __init__(self, robot: Member, index: int) -> None:
         # The class is read-only for users: set attributes in the dictionary.
-        vars(self)["spec"] = robot.spec.lasers[index]
-        self.index = index
-        self._robot = robot
-        self._key = (robot.name, "laser", index)
-        self._tuned: dict[str, float] = {}
+        vars(self).update(
+            spec=robot.spec.lasers[index],
+            index=index,
+            _robot=robot,
+            _key=(robot.name, "laser", index),
+            _tuned={},
+        )
         self._configure(laser_bundle(self.spec, robot._core.sensor_noise))
         _delay(robot, self._key, self.spec)
 
@@ -184,9 +186,9 @@ class Sonar(ReadOnly):
 
     def __init__(self, robot: Member) -> None:
         assert robot.spec.sonar is not None
-        self.spec = robot.spec.sonar
-        self._robot = robot
-        self._key = (robot.name, "sonar", 0)
+        vars(self).update(
+            spec=robot.spec.sonar, _robot=robot, _key=(robot.name, "sonar", 0)
+        )
         self._tune({})
         _delay(robot, self._key, self.spec)
 
