@@ -20,6 +20,7 @@ from pathlib import Path
 
 import botyard
 from bench.common import cpu, map_path
+from bench.light import free_port
 from bench.reference import Yardstick
 from botyard.engine.kernels.jit import PACKAGE
 from botyard.formats.registry import load_scene
@@ -27,7 +28,7 @@ from botyard.native.shipped import is_shipped, library
 
 BYTE_CODE = tempfile.TemporaryDirectory(prefix="bench-startup-")
 STEP = "import botyard; s = botyard.Simulation.load('office'); r = s.add_robot('p3dx'); s.step()"
-SERVE = ["-m", "botyard", "-m", "office", "-r", "p3dx", "--no-gui", "-p", "21401"]
+SERVE = ["-m", "botyard", "-m", "office", "-r", "p3dx", "--no-gui"]
 WANTED = {
     "import and first step": 0.6,
     "ready": 0.8,
@@ -79,7 +80,7 @@ def served(env: dict[str, str]) -> tuple[float, float, float]:
     """
     begin = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, *SERVE],
+        [sys.executable, *SERVE, "-p", str(free_port(2))],
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -88,6 +89,8 @@ def served(env: dict[str, str]) -> tuple[float, float, float]:
         for line in process.stdout:
             if b"ready" in line:
                 break
+        else:
+            raise RuntimeError('the simulator ended before it was "ready"')
 
         seconds = time.perf_counter() - begin
         time.sleep(0.5)
