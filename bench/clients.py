@@ -24,7 +24,9 @@ from typing import NamedTuple
 
 from bench.common import map_path
 from bench.reference import Yardstick
-from botyard.protocols.pioneer.packet import command, frame
+from botyard.protocols.pioneer.commands import P
+from botyard.protocols.pioneer.packet import Parser, command, frame
+from botyard.protocols.pioneer.reports import Sip
 
 SECONDS, WARM_UP, PATIENCE = 10.0, 3.0, 240.0
 PORT = 20001
@@ -33,6 +35,12 @@ REAL_TIME = 0.99
 """Ratio of simulated to wall time that counts as real time."""
 SPARE_FILES = 200
 """Number of files that the simulator opens besides a port and a client a robot."""
+CLOCKS, CLOCK_RATE = 5, 10
+"""Number of robots that turn in place, and their turn rate, deg/s.
+
+Their headings show how much simulated time passes: an overloaded simulator also repeats
+reports, so that the number of reports does not.
+"""
 HEADER = b"\xfa\xfb\x56\x32"
 """Beginning of a SIP with 16 sonar readings."""
 
@@ -82,8 +90,8 @@ class Seen(NamedTuple):
         Time until the simulator was ready, and then until all clients had reports, s.
     memory : float
         Memory of the simulator, MB.
-    rate : float
-        Reports of a client in a second.
+    ratio : float
+        Simulated time for each second of wall time, s.
     median, longest : float
         Gaps between two reports of a client, s.
     """
@@ -92,7 +100,7 @@ class Seen(NamedTuple):
     ready: float
     connected: float
     memory: float
-    rate: float
+    ratio: float
     median: float
     longest: float
 
@@ -136,7 +144,7 @@ def drive(port: int, robots: int, laser: bool, seconds: float) -> None:
     """All clients in one loop: drive, read, count SIPs and the gaps between them."""
     raise_file_limit()
     selector = selectors.DefaultSelector()
-    orders = command(1, 1) + command(4, 1) + laser * command(230, 1) + command(11, 200)
+    orders = command(1, 1) + command(4, 1) + laser * command(230, 1)
     sockets = []
     for i in range(robots):
         s = socket.create_connection(("127.0.0.1", port + i), PATIENCE)
@@ -147,19 +155,19 @@ def drive(port: int, robots: int, laser: bool, seconds: float) -> None:
         selector.register(s, selectors.EVENT_READ, i)
         sockets.append(s)
 
-    def read(last: list[float], gaps: list[float]) -> int:
-        """Read what has come; return the number of SIPs."""
-        count = 0
+    clocks = [Clock() for _ in range(min(CLOCKS, robots))]
+
+    def read(last: list[float], gaps: list[float]) -> None:
+        """Read what has come."""
         for key, _ in selector.select(0.05):
-            n = os.read(key.fd, 65536).count(HEADER)
-            if n:
-                count += n
+            data = os.read(key.fd, 65536)
+            if key.data < len(clocks):
+                clocks[key.data].read(data)
+            if HEADER in data:
                 moment = time.monotonic()
                 if last[key.data]:
                     gaps.append(moment - last[key.data])
                 last[key.data] = moment
-
-        return count
 
     last = [0.0] * robots
     began = time.monotonic()
@@ -168,21 +176,49 @@ def drive(port: int, robots: int, laser: bool, seconds: float) -> None:
         read(last, [])
     print("connected", flush=True)
     gaps: list[float] = []
-    began, count, told = time.monotonic(), 0, 0
-    warm = False
+    began, told = time.monotonic(), 0
+    before: list[float] = []
     while (passed := time.monotonic() - began) < seconds + WARM_UP:
-        count += read(last, gaps)
-        if not warm and passed > WARM_UP:
-            warm, count = True, 0
+        read(last, gaps)
+        if not before and passed > WARM_UP:
+            before = [clock.passed for clock in clocks]
+            measured_from = time.monotonic()
             gaps.clear()
         # Commands are spread over the second, as independent clients send them.
         while told < int(passed * robots):
-            turn = 10 if told % 2 else -10
-            sockets[told % robots].send(command(11, 200) + command(21, turn))
+            i, turn = told % robots, CLOCK_RATE if told % 2 else -CLOCK_RATE
+            orders = command(11, 200) + command(21, turn)
+            # A clock stands still only where another robot is in its place.
+            if i < len(clocks):
+                orders = command(21, CLOCK_RATE)
+            sockets[i].send(orders)
             told += 1
 
+    took = time.monotonic() - measured_from
+    turned = [c.passed - b for c, b in zip(clocks, before, strict=True)]
     gaps.sort()
-    print(json.dumps([count / robots / seconds, gaps[len(gaps) // 2], gaps[-1]]))
+    print(json.dumps([max(turned) / took, gaps[len(gaps) // 2], gaps[-1]]))
+
+
+class Clock:
+    """Simulated time by the heading of a robot that turns in place."""
+
+    def __init__(self) -> None:
+        self._parser = Parser()
+        self._last: int | None = None
+        self.passed = 0.0
+        """Simulated time so far, s."""
+
+    def read(self, data: bytes) -> None:
+        """Read a client's bytes."""
+        for packet in self._parser.feed_bytes(data):
+            if packet.id == P.SIP:
+                now = Sip.decode(packet).th
+                if self._last is not None:
+                    # A turn of a p3dx has 4096 units.
+                    turned = (now - self._last + 2048) % 4096 - 2048
+                    self.passed += turned * 360 / 4096 / CLOCK_RATE
+                self._last = now
 
 
 def measure(load: Load, port: int) -> Seen:
@@ -241,11 +277,10 @@ def main() -> None:
             load = load._replace(clients=most, goal=load.goal * most / load.clients)
         seen = measure(load, PORT)
         # A simulated second takes longer than a second where the machine is too slow.
-        share = seen.rate / 10.0
-        per_second = seen.cpu / max(share, 1e-9)
+        per_second = seen.cpu / max(seen.ratio, 1e-9)
         is_met = per_second <= load.goal
         if load.gap is not None:
-            is_met = is_met and share >= REAL_TIME and seen.longest <= load.gap
+            is_met = is_met and seen.ratio >= REAL_TIME and seen.longest <= load.gap
         compared = ""
         if load.original is not None:
             yardstick.measure()
@@ -254,7 +289,7 @@ def main() -> None:
         print(
             f"   {load.clients:7}  {'yes' if load.laser else 'no':5}   "
             f"{per_second:11.3f}   {load.goal:5.3f} {'PASS' if is_met else 'missed':7}   "
-            f"{compared:20}   {share:9.3f}   {seen.median * 1e3:8.0f} / "
+            f"{compared:20}   {seen.ratio:9.3f}   {seen.median * 1e3:8.0f} / "
             f"{seen.longest * 1e3:.0f}{'':11}   {seen.ready:6.1f}, "
             f"{seen.connected:.1f}{'':6} {seen.memory:6.0f}",
             flush=True,

@@ -95,11 +95,10 @@ def by_points(n: int) -> Row:
 def by_clients(n: int) -> Row:
     """One number of clients."""
     seen = clients.measure(clients.Load(n, math.inf), clients.PORT)
-    share = seen.rate / 10.0
     return {
         "at": n,
-        "cost": seen.cpu / max(share, 1e-9),
-        "ratio": share,
+        "cost": seen.cpu / max(seen.ratio, 1e-9),
+        "ratio": seen.ratio,
         "ready": seen.ready,
         "memory": seen.memory,
         "gap": seen.longest,
