@@ -65,11 +65,12 @@ def pieces(count: int) -> tuple[NDArray[np.uint8], I8, I8]:
 
 
 @pytest.mark.parametrize("count", [1, 5, 300])
-@pytest.mark.parametrize("portion", [7, 1024])
+@pytest.mark.parametrize("portion", [7, 256])
 def test_each_socket_gets_its_piece(
     monkeypatch: pytest.MonkeyPatch, count: int, portion: int
 ) -> None:
     monkeypatch.setattr(bulksend, "PORTION", portion)
+    monkeypatch.setattr(bulksend, "MIN_SHARED", 100)
     sender = BulkSender()
     buffer, at, sizes = pieces(count)
     with pairs(count) as (near, far):

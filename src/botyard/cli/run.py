@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from botyard.servers.pioneer.tcp import RobotPortServer
     from botyard.sim.simulation import Simulation
 
+GC_THRESHOLD = 10_000
+"""Number of new objects after which Python looks for garbage."""
 DEFAULT_LOG_SIZE = 5_000_000
 """Size at which an unattended run rotates its log file, bytes (CLI-026)."""
 EPILOG = """\b
@@ -321,6 +323,9 @@ async def _serve(
             # Modules, kernels and the world live as long as the run. Without freezing
             # them, each full garbage collection delays a step by 60 to 100 ms.
             gc.freeze()
+            # Commands of thousands of clients live until the next step. With Python's
+            # threshold of 700 the collector looks at each of them several times.
+            gc.set_threshold(GC_THRESHOLD)
             status = await hub.run()
             if hub.is_crash and not o.no_crash_handler:
                 from botyard.servers.jobs.supervise import keep_log

@@ -15,6 +15,7 @@ import os
 import platform
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -24,9 +25,12 @@ from numpy.typing import NDArray
 I8 = NDArray[np.int64]
 U1 = NDArray[np.uint8]
 
-PORTION: Final = 1024
-"""Number of writes of one call."""
-MIN_SHARED: Final = 128
+PORTION: Final = 256
+"""Number of writes of one call, about a millisecond.
+
+Threads take portions in turn. A thread that the system delays then does fewer of them.
+"""
+MIN_SHARED: Final = 2 * PORTION
 """Number of writes from which two threads are worth their overhead."""
 
 _CALLS: Final = {
@@ -79,26 +83,34 @@ class _Queue:
         """Free the queue."""
         self._call("destroy", self._id)
 
-    def write(self, requests: NDArray[Any], taken: I8) -> None:
+    def write_portions(
+        self, firsts: Iterator[int], requests: NDArray[Any], taken: I8
+    ) -> None:
+        """Make the writes of portions, by the index of the first write of each."""
+        for first in firsts:
+            last = first + PORTION
+            self._write(requests[first:last], taken[first:last])
+
+    def _write(self, requests: NDArray[Any], taken: I8) -> None:
         """Make the writes, and store how many bytes each socket took."""
         size = requests.itemsize
         places = np.arange(len(requests), dtype=np.uint64) * np.uint64(size)
         places += np.uint64(requests.ctypes.data)
         done = 0
         while done < len(requests):
-            count = min(len(requests) - done, PORTION)
+            count = ctypes.c_long(len(requests) - done)
             first = ctypes.c_void_p(places.ctypes.data + 8 * done)
-            accepted = self._call("submit", self._id, ctypes.c_long(count), first)
+            accepted = self._call("submit", self._id, count, first)
             # A request that the system does not accept, such as one to a closed socket.
             if accepted <= 0:
                 taken[done] = -(ctypes.get_errno() or errno.EAGAIN)
                 done += 1
                 continue
 
-            self._collect(accepted, done, taken)
+            self._collect(accepted, taken)
             done += accepted
 
-    def _collect(self, count: int, first: int, taken: I8) -> None:
+    def _collect(self, count: int, taken: I8) -> None:
         results, left = self._results, count
         while left:
             many = ctypes.c_long(left)
@@ -168,23 +180,23 @@ class BulkSender:
             self._requests = np.zeros(2 * n, _REQUEST)
             self._requests["operation"] = _WRITE
         requests = self._requests[:n]
-        requests["number"] = np.arange(n)
+        requests["number"] = np.arange(n) % PORTION
         requests["socket"] = sockets
         requests["address"] = np.uint64(buffer.ctypes.data) + at.astype(np.uint64)
         requests["size"] = sizes
         taken: I8 = np.zeros(n, np.int64)
+        firsts = iter(range(0, n, PORTION))
         if n < MIN_SHARED or len(self._queues) == 1:
-            self._queues[0].write(requests, taken)
+            self._queues[0].write_portions(firsts, requests, taken)
             return taken
 
         if self._helper is None:
             self._helper = ThreadPoolExecutor(1, "reports")
-        half = n // 2
-        requests["number"][half:] -= np.uint64(half)
+        # Both threads take portions from one iterator: the GIL makes `next` atomic.
         other = self._helper.submit(
-            self._queues[1].write, requests[half:], taken[half:]
+            self._queues[1].write_portions, firsts, requests, taken
         )
-        self._queues[0].write(requests[:half], taken[:half])
+        self._queues[0].write_portions(firsts, requests, taken)
         other.result()
         return taken
 
