@@ -290,3 +290,63 @@ def links(poses, radius, walls, bodies):
             found.append((i, j, away, math.remainder(angle - th, 2 * math.pi)))
 
     return found
+
+
+# -- distances of outlines
+
+
+def placed(parts, pose):
+    """Return edges of outlines at a pose, (n, 4): x1, y1, x2, y2, m."""
+    c, s = math.cos(pose[2]), math.sin(pose[2])
+    edges = []
+    for part in parts:
+        points = np.asarray(part, np.float64)
+        x, y = (
+            pose[0] + c * points[:, 0] - s * points[:, 1],
+            pose[1] + s * points[:, 0] + c * points[:, 1],
+        )
+        edges.append(np.column_stack((x, y, np.roll(x, -1), np.roll(y, -1))))
+
+    return np.concatenate(edges)
+
+
+def edge_distance(a, b):
+    """Return the least distance between edges `a` (n, 4) and `b` (m, 4), m.
+
+    The distance is 0 if two edges cross, and inf if there are none.
+    """
+    # NumPy has no minimum of an empty array.
+    if not len(a) or not len(b):
+        return math.inf
+    if _edges_cross(a, b):
+        return 0.0
+    ends = [
+        _point_distance(p[:, k : k + 2], q) for p, q in ((a, b), (b, a)) for k in (0, 2)
+    ]
+    return float(min(ends))
+
+
+def _point_distance(points, edges):
+    """Return the least distance of points (n, 2) from edges (m, 4), m."""
+    first, along = edges[:, :2], edges[:, 2:] - edges[:, :2]
+    # The lower bound avoids a division by zero for edges of length zero.
+    length = np.maximum((along * along).sum(axis=1), 1e-300)
+    away = points[:, None, :] - first[None, :, :]
+    t = np.clip((away * along).sum(axis=2) / length, 0.0, 1.0)
+    rest = away - t[:, :, None] * along
+    return float(np.sqrt((rest * rest).sum(axis=2).min()))
+
+
+def _edges_cross(a, b):
+    """Return whether an edge of `a` crosses an edge of `b`."""
+    p, r = a[:, None, :2], a[:, None, 2:] - a[:, None, :2]
+    q, s = b[None, :, :2], b[None, :, 2:] - b[None, :, :2]
+    w = q - p
+    turn = r[..., 0] * s[..., 1] - r[..., 1] * s[..., 0]
+    # Parallel edges divide by zero; the condition on `turn` excludes them.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (w[..., 0] * s[..., 1] - w[..., 1] * s[..., 0]) / turn
+        u = (w[..., 0] * r[..., 1] - w[..., 1] * r[..., 0]) / turn
+        return bool(
+            ((turn != 0.0) & (t >= 0.0) & (t <= 1.0) & (u >= 0.0) & (u <= 1.0)).any()
+        )

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botyard.engine.kernels.clearance import edge_distance
 from botyard.errors import ArgumentError, UnknownNameError, WorldError
 from botyard.model.mapbuilder import MapBuilder
-from botyard.sim.contacts import WALL, edge_distance
+from botyard.sim.contacts import WALL
 from botyard.sim.simulation import Simulation
 from botyard.testing import Coverage, inside, near, stands
 from botyard.testing.conditions import Scenery
 from botyard.testing.observer import TruthLog
 from botyard.testing.paths import path_length, shortest_path
+from tests import naive
 
 coordinates = st.integers(-8, 8).map(float)
 edges = st.lists(
@@ -44,7 +46,10 @@ def naive_distance(a: list[tuple[float, ...]], b: list[tuple[float, ...]]) -> fl
 def test_distance_of_edges(
     a: list[tuple[float, ...]], b: list[tuple[float, ...]]
 ) -> None:
-    found = edge_distance(np.array(a), np.array(b))
+    found = naive.edge_distance(np.array(a), np.array(b))
+    distance = naive.py(edge_distance)
+    kernel = min(distance(*one, *other) for one in a for other in b)
+    assert kernel == pytest.approx(found, abs=1e-9)
     assert found <= naive_distance(a, b) + 1e-9
     assert found >= naive_distance(a, b) - 0.12, "points are up to 0.06 m apart on each"
 

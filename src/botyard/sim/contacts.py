@@ -15,20 +15,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from botyard.api.revisions import Subject
+from botyard.engine.kernels.clearance import find_nearest_thing
 from botyard.engine.layout import WALL as WALL_ROW
 from botyard.engine.snapshot import Snapshot
 from botyard.geometry import Pose
 from botyard.model.obstacles import Visible
-from botyard.numerics.elementary import cosine_sine
 from botyard.sim.core import Core
 
 if TYPE_CHECKING:
     from botyard.sim.episodes import Episodes
-
-F8 = NDArray[np.float64]
 
 WALL: Final = "a wall"
 """Name of walls, where robots and boxes have their own names."""
@@ -68,63 +65,6 @@ class Contact(NamedTuple):
         )
 
 
-def placed(parts: Sequence[Sequence[tuple[float, float]]], pose: F8) -> F8:
-    """Return edges of outlines at a pose, (n, 4): x1, y1, x2, y2, m."""
-    c, s = cosine_sine(float(pose[2]))
-    edges = []
-    for part in parts:
-        points = np.asarray(part, np.float64)
-        x, y = (
-            pose[0] + c * points[:, 0] - s * points[:, 1],
-            pose[1] + s * points[:, 0] + c * points[:, 1],
-        )
-        edges.append(np.column_stack((x, y, np.roll(x, -1), np.roll(y, -1))))
-
-    return np.concatenate(edges)
-
-
-def edge_distance(a: F8, b: F8) -> float:
-    """Return the least distance between edges `a` (n, 4) and `b` (m, 4), m.
-
-    The distance is 0 if two edges cross, and inf if there are none.
-    """
-    # NumPy has no minimum of an empty array.
-    if not len(a) or not len(b):
-        return math.inf
-    if _cross(a, b):
-        return 0.0
-    ends = [
-        _point_distance(p[:, k : k + 2], q) for p, q in ((a, b), (b, a)) for k in (0, 2)
-    ]
-    return float(min(ends))
-
-
-def _point_distance(points: F8, edges: F8) -> float:
-    """Return the least distance of points (n, 2) from edges (m, 4), m."""
-    begin, along = edges[:, :2], edges[:, 2:] - edges[:, :2]
-    # The lower bound avoids a division by zero for edges of length zero.
-    length = np.maximum((along * along).sum(axis=1), 1e-300)
-    away = points[:, None, :] - begin[None, :, :]
-    t = np.clip((away * along).sum(axis=2) / length, 0.0, 1.0)
-    rest = away - t[:, :, None] * along
-    return float(np.sqrt((rest * rest).sum(axis=2).min()))
-
-
-def _cross(a: F8, b: F8) -> bool:
-    """Return whether an edge of `a` crosses an edge of `b`."""
-    p, r = a[:, None, :2], a[:, None, 2:] - a[:, None, :2]
-    q, s = b[None, :, :2], b[None, :, 2:] - b[None, :, :2]
-    w = q - p
-    turn = r[..., 0] * s[..., 1] - r[..., 1] * s[..., 0]
-    # Parallel edges divide by zero; the condition on `turn` excludes them.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = (w[..., 0] * s[..., 1] - w[..., 1] * s[..., 0]) / turn
-        u = (w[..., 0] * r[..., 1] - w[..., 1] * r[..., 0]) / turn
-        return bool(
-            ((turn != 0.0) & (t >= 0.0) & (t <= 1.0) & (u >= 0.0) & (u <= 1.0)).any()
-        )
-
-
 def nearest(core: Core, row: int, within: float) -> tuple[float, str]:
     """Return the obstacle nearest to the outline of a body.
 
@@ -144,69 +84,19 @@ def nearest(core: Core, row: int, within: float) -> tuple[float, str]:
     (float, str)
         Distance, m, and name; (inf, `WALL`) if nothing is within reach.
     """
-    specs, state = core.engine.specs, core.snapshot.state
-    pose, radius = state.pose, core.engine.bodies.radius
-    mine = placed(specs[row].parts, pose[row])
-    low, high = (
-        mine.reshape(-1, 2).min(axis=0) - within,
-        mine.reshape(-1, 2).max(axis=0) + within,
-    )
-    best, name = math.inf, WALL
-    if (found := edge_distance(mine, _walls(core, low, high))) <= within:
-        best = found
-    away = np.abs(pose[:, :2] - pose[row, :2]).max(axis=1)
-    for visible in (Visible.OBSTACLE, Visible.PUSHED):
-        # Circles first: comparing outlines is expensive.
-        near = (away <= radius + radius[row] + within) & (
-            state.mask & int(visible) != 0
+    engine, distance = core.engine, np.full(1, math.inf)
+    # A pushed body does not stop a robot, unless it is stuck itself: obstacles come
+    # first.
+    for visible, walls in ((Visible.OBSTACLE, True), (Visible.PUSHED, False)):
+        thing = find_nearest_thing(
+            engine.packed, row, within, int(visible), walls, distance
         )
-        near[row] = False
-        for k in np.flatnonzero(near).tolist():
-            found = edge_distance(mine, placed(specs[k].parts, pose[k]))
-            if found <= within and found < best:
-                best, name = found, specs[k].name
+        if thing >= 0:
+            return float(distance[0]), engine.specs[thing].name
+        if thing == WALL_ROW:
+            return float(distance[0]), WALL
 
-        # A pushed body does not stop a robot, unless it is stuck itself: obstacles come
-        # first.
-        if best <= within:
-            break
-
-    return best, name
-
-
-def _walls(core: Core, low: F8, high: F8) -> F8:
-    """Return walls, and edges of point cells, that block robots near a box, (n, 4)."""
-    scene = core.scene
-    s, p, edge = scene.segments, scene.points, scene.resolution
-    near = (
-        (np.minimum(s[:, 0], s[:, 2]) <= high[0])
-        & (np.maximum(s[:, 0], s[:, 2]) >= low[0])
-        & (np.minimum(s[:, 1], s[:, 3]) <= high[1])
-        & (np.maximum(s[:, 1], s[:, 3]) >= low[1])
-    )
-    for special in scene.special_walls:
-        if not special.returns.mask & Visible.OBSTACLE:
-            # Some walls are visible to sensors, but do not stop robots.
-            near[special.first : special.last] = False
-
-    walls: F8 = s[near]
-    inside = (
-        (p[:, 0] <= high[0])
-        & (p[:, 0] + edge >= low[0])
-        & (p[:, 1] <= high[1])
-        & (p[:, 1] + edge >= low[1])
-    )
-    if not inside.any():
-        return walls
-    x, y = p[inside, 0], p[inside, 1]
-    to_x, to_y = x + edge, y + edge
-    sides = [
-        (x, y, to_x, y),
-        (x, to_y, to_x, to_y),
-        (x, y, x, to_y),
-        (to_x, y, to_x, to_y),
-    ]
-    return np.concatenate([walls, *(np.column_stack(side) for side in sides)])
+    return math.inf, WALL
 
 
 def stopping(core: Core, row: int) -> str | None:
@@ -363,9 +253,7 @@ __all__ = [
     "WALL",
     "Contact",
     "ContactLog",
-    "edge_distance",
     "nearest",
-    "placed",
     "stopping",
     "touching",
 ]

@@ -14,6 +14,7 @@ from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
+from botyard.sim.contacts import nearest
 from botyard.sim.neighbours import nearby
 from botyard.sim.simulation import Simulation
 from botyard.worlds.worlds import Worlds
@@ -74,9 +75,10 @@ def warm_up_worlds() -> None:
     worlds.near_walls(reach=1.0)
     # One robot alone has no neighbours.
     nearby(np.zeros((1, 2, 3)), np.zeros((1, 2, 3)), 1)
-    fleet = worlds.world(0).fleet
-    fleet.within(1.0)
-    fleet.range_and_bearing(1.0)
+    world = worlds.world(0)
+    world.fleet.within(1.0)
+    world.fleet.range_and_bearing(1.0)
+    nearest(world.core, 0, 1.0)
     crate = BoxObject(
         name="box",
         pose=Pose(1.0, 1.0),
