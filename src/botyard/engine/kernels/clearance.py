@@ -153,7 +153,7 @@ def find_nearest_thing(
         `Visible` classes of walls and bodies.
     walls : bool
         Whether walls count. A wall comes before a body at the same distance, and a
-        body before those of higher rows.
+        body before bodies of higher rows.
     distance : (1,) float64
         Output, m; inf for nothing.
 
