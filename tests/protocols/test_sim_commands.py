@@ -271,7 +271,7 @@ def test_log_state() -> None:
         assert part in text
 
     c.ctrl(5, named("before the turn"))
-    assert "asked for by the client (before the turn)" in "\n".join(c.log)
+    assert "as the client requested (before the turn)" in "\n".join(c.log)
 
 
 def test_log_rotation_without_a_file_is_refused_politely() -> None:

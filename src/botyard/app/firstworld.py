@@ -154,7 +154,7 @@ def load_world(o: RunOptions, caller: Caller) -> tuple[World, RunOptions]:
         is_program=partial(is_controller, allow_code=o.allow_code),
     )
     if name is None:
-        # The start dialog adds the user's things to the world that it loads.
+        # The start dialog itself adds the robots of the command line to its world.
         empty = World(scene=Scene())
         return (empty if asks_for_map(o) else with_user_things(empty, reading)), o
     if name.startswith("ros:"):

@@ -355,7 +355,7 @@ class SimulationOptions:
         world=True,
         serve=False,
         instead="Simulation(sensor_noise=…)",
-        help="Noise of range sensors: as of the real devices (stock), or none. [default: stock]",
+        help="Noise of range sensors: as in the real devices (stock), or none. [default: stock]",
     )
     odom_error_mode: str | None = option(
         TIME,

@@ -200,7 +200,6 @@ def calibrate(
             f'odometry_law: expected {" or ".join(ODOMETRY_LAWS)}, found "{shown(str(odometry_law), 60)}"'
         )
 
-    # else None"
     # The fits take the step only for the original model: variances per metre do not
     # depend on it.
     drawn_in = step if odometry_law == "step" else None

@@ -535,8 +535,8 @@ def _profile_likelihood(
         below, above = (
             of.x < limits[0] - FAR * deviation,
             of.x > limits[-1] + FAR * deviation,
-            # The likelihood of beams far from all limits does not depend on the limit: it
-            # is a lapse or not.
+            # Far from all candidate limits, a beam has the expected result or is an
+            # error, whatever the limit.
         )
         near = ~(below | above)
         lapses = int((below & ~seen).sum() + (above & seen).sum())

@@ -131,7 +131,7 @@ def _identifiability(fit: Fit) -> str:
 
 
 def _figures(found: Calibration) -> Any:
-    """Return figures with their names."""
+    """Return the figures of the report with their titles."""
     if found.paths is not None:
         figure, axes = _axes("x [m]", "y [m]")
         truth, before, after = found.paths

@@ -62,7 +62,7 @@ def crash_handler(
         if not faulthandler.is_enabled():
             if alone:
                 from botyard.native.fatal import (
-                    # brings LLVM, which is needed soon anyway
+                    # This import loads LLVM, which kernels need soon anyway.
                     exit_at_fatal_signals,
                 )
 

@@ -49,7 +49,7 @@ def command() -> None:
     type=click.IntRange(1, 1000),
     default=2,
     show_default=True,
-    help="How many.",
+    help="Number of AGVs.",
 )
 @click.option(
     "--manufacturer",
@@ -62,7 +62,7 @@ def command() -> None:
     type=click.FloatRange(0.0, min_open=True),
     default=0.5,
     show_default=True,
-    help="Of the disks, m.",
+    help="Radius of the AGVs, which are disks, m.",
 )
 @click.option(
     "--velocity",

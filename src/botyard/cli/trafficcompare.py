@@ -30,7 +30,7 @@ from botyard.errors import CommandLineError
     default="fcfs,priority,chained,bankers,order",
     show_default=True,
     metavar="NAMES",
-    help="With commas.",
+    help="Supervisors, comma-separated.",
 )
 @click.option(
     "--families",

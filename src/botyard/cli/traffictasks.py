@@ -83,7 +83,7 @@ def check(
     type=click.IntRange(2),
     default=8,
     show_default=True,
-    help="How many.",
+    help="Number of robots.",
 )
 @click.option(
     "--seed",
@@ -97,14 +97,14 @@ def check(
     type=click.FloatRange(0.0, min_open=True),
     default=0.5,
     show_default=True,
-    help="Of the disks, m.",
+    help="Radius of the robots, which are disks, m.",
 )
 @click.option(
     "--cell",
     type=click.FloatRange(0.0, min_open=True),
     default=2.0,
     show_default=True,
-    help="Edge of a cell, m.",
+    help="Edge of a cell of the floor plan, m.",
 )
 @click.option(
     "-o",
@@ -168,7 +168,7 @@ def make(
     type=click.FloatRange(0.0, min_open=True),
     default=0.5,
     show_default=True,
-    help="Of the disks, m.",
+    help="Radius of the robots, which are disks, m.",
 )
 @click.option(
     "--longest",

@@ -306,7 +306,7 @@ def _read(take: Take, types: Types, limits: Limits) -> tuple[str, Any]:
         head = msgspec.msgpack.decode(data, type=_Head)
         # The kind selects the type, so an unexpected one must not reach a decoder.
         if head.kind not in types:
-            raise DamagedMessage(f'of an unknown kind, "{shown(head.kind, 40)}"')
+            raise DamagedMessage(f'its kind "{shown(head.kind, 40)}" is unknown')
         described = _described(limits.arrays).decode(head.arrays)
         arrays = [_array(take, *one) for one in described]
         return head.kind, Reader(arrays, limits.free).value(head.body, types[head.kind])

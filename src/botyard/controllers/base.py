@@ -137,7 +137,7 @@ class YieldToClients:
         """Let the controller act, unless a client commands the robot."""
         if self._robot.clients:
             if self._drives:
-                # Only at the change of hands: later commands are the client's.
+                # Stop once, when a client takes over: later commands are the client's.
                 self._robot.command.stop()
             self.rest()
             return

@@ -304,7 +304,7 @@ def memory_key(body: str, name: str) -> str:
 
 
 def has_columns(spec: DeviceSpec) -> bool:
-    """Return whether a device needs the engine: it has beams, columns or errors."""
+    """Return whether a device keeps data in the engine: beams, columns or errors."""
     kind = find_device(spec.type)
     return kind.beams is not None or kind.table is not None or kind.errors is not None
 

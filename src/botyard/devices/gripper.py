@@ -211,7 +211,7 @@ class Gripper(Row[Grippers]):
 
 
 def _travel(spec: GripperSpec) -> tuple[float, float]:
-    """Return the range of a paddle, m."""
+    """Return the distance that a paddle can travel, m."""
     return 0.0, spec.opening / 2.0
 
 

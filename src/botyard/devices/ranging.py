@@ -199,14 +199,14 @@ class RangeDevices:
         return {key: self._late.of(self._devices[key]) for key in self.late_keys}
 
     def resume(self, key: Hashable, late: Late) -> None:
-        """Continue with the readings of `late` after time was set.
+        """Restore the delayed readings of a device after a restoration of the world.
 
         Does nothing for a device without a delay.
         """
         self._late.resume(self._devices[key], late)
 
     def forget(self) -> None:
-        """Drop pending readings after time was set.
+        """Drop delayed readings after the world was set to another time.
 
         The step length may also have changed, so that delays are considered again.
         """

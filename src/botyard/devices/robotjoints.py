@@ -69,7 +69,8 @@ class RevoluteJointSpec(DeviceSpec):
 class PrismaticJointSpec(DeviceSpec):
     """Prismatic joint.
 
-    Attributes as of `RevoluteJointSpec`, in m, kg and N·s/m; it always has limits.
+    The attributes are those that `RevoluteJointSpec` has, in m, kg and N·s/m. Limits
+    are required.
     """
 
     type: str = field(default="prismatic_joint", init=False)

@@ -388,7 +388,7 @@ class BodyRegistry(CommandQueue):
                 self.scene, boxes=(*boxes[:index], box, *boxes[index + 1 :])
             )
 
-        # A ghost stays a ghost.
+        # Ghost mode (mask 0) must survive the change.
         if self.state.mask[row]:
             self.state.mask[row] = new.mask(new.returns.mask)
         if (old.dynamics is None) != (spec is None):

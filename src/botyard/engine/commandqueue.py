@@ -35,7 +35,7 @@ class CommandQueue(CarryingBodies):
     def _switch_off(self, table: Table, rows: I8) -> None:
         """Disable the motors of bodies, and clear their targets, so that they stop.
 
-        They stop with the highest deceleration if the table `brakes`.
+        They stop with the highest deceleration if the table's attribute `brakes` is set.
         """
         s = self.state
         s.motors[rows] = 0

@@ -526,7 +526,10 @@ class SetOdometryErrors:
 
 
 def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: int) -> None:
-    """Set when errors are drawn, and the errors until then (pioneer-protocol §11.4)."""
+    """Set the mode of a robot's odometry errors, and its present errors.
+
+    The mode decides when errors are drawn (pioneer-protocol §11.4).
+    """
     state.err_mode[row] = int(mode)
     state.err[row] = 0.0
     if mode is OdometryErrorMode.CONSTANT:

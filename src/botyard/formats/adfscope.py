@@ -204,7 +204,8 @@ class Scope:
     def mount_name(self, table: Table) -> str:
         """Return the parent of a sensor or an actuator.
 
-        The parent must stand freely, because the engine gives a joint's child no place.
+        The parent must not be the child of a joint, because the engine has no pose for
+        such a body.
         """
         parent = self.body_name(table, "parent")
         if parent in self.carried:

@@ -150,7 +150,7 @@ class _Numbers(NamedTuple):
 
 
 def _numbers(image: Image.Image, bands: list[tuple[int, int]]) -> _Numbers:
-    """Return the meaning of the numbers of a picture."""
+    """Return how the pixel values of a picture encode grey levels."""
     if image.mode not in (*_WIDE, "I", "F"):
         return _Numbers()
     tags = getattr(image, "tag_v2", None) or {}

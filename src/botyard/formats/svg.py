@@ -232,7 +232,7 @@ class _Reader:
         BudgetError
             There are too many elements, or they are nested too deeply.
         """
-        # Number of elements, and of uses, in an element, by its identity.
+        # Number of elements and of ``use`` elements below an element, by `id(element)`.
         counted: dict[int, tuple[int, int]] = {}
         inside: set[int] = set()
         stack = [self._root]

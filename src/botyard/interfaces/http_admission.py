@@ -144,9 +144,9 @@ class Caller:
         self.deadline = now + CLOSE_TIMEOUT_S
 
     def shows(self, steers: bool, now: float) -> None:
-        """Record that the connection has shown the token; `steers`: one with control."""
+        """Record that the connection has sent a valid token; `steers`: with control."""
         self.budget = self._gate.budget(steers, now)
-        # The first proof moves the connection to the guests; later ones only change its
+        # The first token makes the connection a guest; later tokens only change its
         # budget.
         if not self.is_known:
             self._gate.knows(self)
@@ -337,7 +337,7 @@ class HttpAdmission:
     def _drop(self, caller: Caller | None) -> None:
         if caller is not None:
             self.dropped += 1
-            # Removed first, because `drop` may call back into `goes`.
+            # Removed first, because `drop` may call back into `remove_connection`.
             self.remove_connection(caller)
             caller.drop()
 
@@ -370,8 +370,8 @@ def booked(
             value, advance = (yield waits_for), work.send
         except (
             BaseException
-            # Thrown in from outside, for example when a task is cancelled; `work` must see
-            # it.
+            # Thrown in from outside, for example when a task is cancelled; `work` must
+            # see it.
         ) as error:
             value, advance = error, work.throw
 

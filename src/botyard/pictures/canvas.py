@@ -163,7 +163,7 @@ class Layer(NamedTuple):
     mask: Image.Image
 
     def paste(self, image: Image.Image) -> None:
-        """Draw it on a picture with transparency (RGBA)."""
+        """Draw the shape on a picture with transparency (RGBA)."""
         # Paste an image, not a colour: Pillow takes twice the time for a colour.
         image.paste(
             Image.new("RGBA", self.mask.size, self.color[:3]), self.at, self.mask

@@ -158,12 +158,15 @@ def _hash(words: Words, salt: Words) -> Words:
 
 @lru_cache(maxsize=4)
 def cells_of(count: int) -> Cells:
-    """Return the cells of a number of words."""
+    """Return workspaces for the comparison of `count` words."""
     return Cells(count)
 
 
 def words_of(columns: bytes) -> Words:
-    """Return the words of `Columns.copy`, at least one."""
+    """Return the bytes of `Columns.copy` as 64-bit words.
+
+    The result has at least one word, because kernels cannot take empty arrays here.
+    """
     return np.frombuffer(columns or bytes(WORD), "<u8").astype(np.uint64, copy=False)
 
 

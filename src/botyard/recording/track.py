@@ -193,7 +193,7 @@ class Track:
         return state
 
     def entry(self, index: int) -> Entry:
-        """Return a change.
+        """Return the change with an index in `entries`, decoded.
 
         Raises
         ------

@@ -122,7 +122,6 @@ def _reports(events: list[Passed], opened: float) -> list[str]:
             if e.packet.id == C.ENABLE:
                 enabled = (e.time, e.packet.integer() != 0)
             # CLOSE has the number of SYNC2, but only CLOSE may have an argument.
-            # CLOSE has the number of SYNC2. Only CLOSE has an argument here.
             if e.packet.id == C.CLOSE and e.packet.data:
                 break
             continue

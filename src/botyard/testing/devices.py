@@ -553,7 +553,7 @@ def _ros(
     """Check the ROS messages and topics of the device."""
     if not device.ros_messages:
         return []
-    # only who has the extra can be checked
+    # The check needs the optional packages of ROS, so the import stands here.
     from botyard.protocols.ros_messages.messages import (
         Messages,
         Stamp,

@@ -90,8 +90,8 @@ def stuck_robots(task: Task, leaves: bool = False) -> tuple[int, ...]:
         return ()
     if len(task.start_conflicts):
         return tuple(np.unique(task.start_conflicts[:, [0, 2]]).tolist())
-    # The engine builds the arrays of the test; a supervisor that grants nothing keeps
-    # its start.
+    # The engine builds the arrays of the test. With a supervisor that grants nothing,
+    # all robots stay at their starts.
     w = Traffic(task, Nobody(), Rules(leaves=leaves), log=False).world
     left = int(k.count_stuck(Pack(w)))
     return tuple(np.flatnonzero(w.done == 0).tolist()) if left else ()

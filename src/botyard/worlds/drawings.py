@@ -21,7 +21,7 @@ SPACES_ARGUMENT: Final = 2
 
 
 class Addresses:
-    """Addresses by number of the map."""
+    """Addresses of data of maps in memory, by number of the map."""
 
     def __init__(self) -> None:
         self._rows: dict[int, int] = {}

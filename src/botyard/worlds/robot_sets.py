@@ -158,7 +158,8 @@ class RobotSets(Sequence[RobotSet]):
         for models in self.models.tolist():
             of_robots = tuple(slot[k] for slot, k in zip(slots, models, strict=True))
             sim = Simulation(Scene(boxes=tuple(boxes)), warn=silent, **settings)
-            # Names come from the first set, so that other models keep them.
+            # Later sets take the names of the first one, so that a robot keeps its name
+            # whatever its model.
             add_at_home(sim, of_robots, self.names)
             # A simulation is the simplest way to find the tables of a robot's devices.
             _check_devices(sim)

@@ -109,7 +109,7 @@ class Body(AmbfObject):
     # -- state
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
-        """Encode the state."""
+        """Encode the state from a template of its message; see `AmbfObject`."""
         shown = (
             [j.read() for j in self.joints]
             if self.joints and self.joint_positions

@@ -391,7 +391,7 @@ class VehicleObject(AmbfObject):
         super().__init__(ambf, spec.name, "Vehicle", spec.offer, quick=True)
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
-        """Encode the state."""
+        """Encode the state from a template of its message; see `AmbfObject`."""
         template = self._templates.get(wire)
         if template is None:
             template = self._templates[wire] = self._template(wire)

@@ -169,7 +169,6 @@ class Wheels:
                 c, s = cosine_sine(th)
                 body.ambf.sim.push(body.body, along * c, along * s, torque, SOURCE)
 
-            # efforts have no effect on a robot without mass
             # Efforts have no effect on a robot without mass.
             return
 

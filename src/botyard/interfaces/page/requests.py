@@ -790,7 +790,6 @@ def _charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
             yield wait
         # The future that it waits for has failed or was cancelled; `work` must see it.
         except BaseException as thrown:
-            # what it waits for has failed or was cancelled
             error = thrown
 
 

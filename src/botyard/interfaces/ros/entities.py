@@ -188,7 +188,7 @@ class Entities:
             header=m.header(self._stamp(), "map"),
             pose=m.pose(Pose(x, y, yaw)),
             twist=m.twist(Twist(v * cos - vy * sin, v * sin + vy * cos, w)),
-            # the engine keeps no accelerations
+            # The engine keeps no accelerations.
             acceleration=still,
         )
 

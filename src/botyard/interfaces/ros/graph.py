@@ -205,7 +205,6 @@ class RosGraph:
             self._withdraw(member, transport)
             # No client is left that could stop the robot.
             if not self._transports and member.driver is not None:
-                # no client is left that could stop it
                 member.driver.end()
 
     def _offer(self, member: Member, transport: Transport) -> None:
@@ -240,8 +239,8 @@ class RosGraph:
         self._stale = True
         if (
             self._hub.is_paused
-            # While the simulation is paused no step would notice it, and sensors show who
-            # reads them.
+            # While the simulation is paused no step would notice it, and sensors show
+            # who reads them.
         ):
             self._activate()
 

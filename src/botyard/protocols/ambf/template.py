@@ -49,7 +49,7 @@ class Template:
                 at = first.find(a, at + 1)
             if at < 0:
                 raise ValueError(
-                    f"group {k} ({form}) is not in the message as it should be"
+                    f"template: expected the values of group {k} ({form}) in the message"
                 )
 
             # Adjacent groups are merged.

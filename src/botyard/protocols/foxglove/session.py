@@ -167,7 +167,8 @@ class FoxgloveSession:
             self._answer_size -= len(answer)
             return answer
 
-        # The last answers were taken above; news are for open connections only.
+        # The last answers were taken above. Changes are reported on open connections
+        # only.
         if self.is_closed:
             return b""
         news = self._news()
@@ -288,7 +289,7 @@ class FoxgloveSession:
         to = self._by_channel.get(channel)
         if to is not None:
             self._forget(to)
-        # A client that was never told of the topic needs no news of its end.
+        # If the client does not know the topic yet, its end is not reported either.
         if self._new_channels.pop(channel, None) is None:
             self._gone_channels.append(channel)
             self._wake()

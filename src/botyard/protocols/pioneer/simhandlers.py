@@ -111,7 +111,7 @@ def _log_state(session: Conversation, r: Reader) -> None:
     label = shown(_counted_text(r)) if r.remaining >= 2 else ""
     session.log(
         Level.INFO,
-        f"state of the robot, asked for by the client{f' ({label})' if label else ''}:",
+        f"state of the robot, as the client requested{f' ({label})' if label else ''}:",
     )
     for line in session.port.describe():
         session.log(Level.INFO, f"  {line}")

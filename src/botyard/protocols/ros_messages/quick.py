@@ -46,7 +46,9 @@ def _find(data: bytes | bytearray, mark: bytes, begin: int = 0) -> int:
     at = data.find(mark, begin)
     # A marker that occurs twice could be part of other data.
     if at < 0 or data.find(mark, at + 1) >= 0:
-        raise TemplateError(f"mark {mark.hex()}")
+        raise TemplateError(
+            f"expected the marker {mark.hex()} exactly once in a message"
+        )
     return at
 
 

@@ -531,9 +531,10 @@ class RosbridgeSession:
         fragment: int | None = None,
         instead: dict[str, Any] | None = None,
     ) -> None:
-        """Queue an answer.
+        """Queue an answer to the client.
 
-        `instead` replaces its fields if too much waits to be read.
+        If the client leaves too many answers unread, the fields `instead` replace its
+        own, so that a large result becomes a short error.
         """
         if ident is not None:
             said["id"] = ident

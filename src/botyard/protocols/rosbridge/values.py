@@ -57,7 +57,9 @@ def _of_hook(value: Any) -> Any:
         return base64.b64encode(value).decode()
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"JSON: found {type(value).__name__}")
+    raise TypeError(
+        f"JSON: expected a plain value or an array, found {type(value).__name__}"
+    )
 
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_of_hook)

@@ -223,7 +223,8 @@ def _representations(value: bytes, layout: Layout) -> tuple[int, ...]:
     (count,) = p.integers(value, layout, 1)
     if not 0 <= count <= _MAX_SEQUENCE or len(value) < 4 + 2 * count:
         raise MalformedError(
-            f"data representations: found {count} in {len(value)} bytes"
+            f"data representations: expected at most {_MAX_SEQUENCE} numbers within "
+            f"{len(value)} bytes, found {count}"
         )
     return tuple(
         layout.uint16.unpack_from(value, 4 + 2 * i)[0] for i in range(count)

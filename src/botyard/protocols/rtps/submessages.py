@@ -132,7 +132,9 @@ def _numbers(
     n = bits + 31 >> 5
     # The count comes from the peer, so it is checked before the words are read.
     if bits > MAX_SET_BITS or at + 4 * n + tail > end:
-        raise MalformedError(f"number set: found {bits} bits in {end - at} bytes")
+        raise MalformedError(
+            f"number set: expected at most {end - at} bytes, found {bits} bits"
+        )
     found = []
     for i, word in enumerate(layout.words[n].unpack_from(packet, at)):
         # Most words of a set are 0, and a test of all 32 bits would take most of the
@@ -170,7 +172,10 @@ def read_data(packet: bytes, at: int, end: int, layout: Layout) -> Data:
     inline = at + 4 + to_inline
     # The head may be longer in later versions, but not shorter.
     if to_inline < OCTETS_TO_INLINE_QOS or to_inline & 3 or inline > end:
-        raise MalformedError(f"DATA: the head has {to_inline} bytes")
+        raise MalformedError(
+            f"DATA: expected a head of at least {OCTETS_TO_INLINE_QOS} bytes within the "
+            f"submessage, found {to_inline} bytes"
+        )
     return Data(reader, writer, _number(high, low), inline)
 
 
@@ -185,7 +190,10 @@ def read_data_frag(packet: bytes, at: int, end: int, layout: Layout) -> DataFrag
     )
     inline = at + 4 + to_inline
     if to_inline < OCTETS_TO_INLINE_QOS_FRAG or to_inline & 3 or inline > end:
-        raise MalformedError(f"DATA_FRAG: the head has {to_inline} bytes")
+        raise MalformedError(
+            f"DATA_FRAG: expected a head of at least {OCTETS_TO_INLINE_QOS_FRAG} bytes "
+            f"within the submessage, found {to_inline} bytes"
+        )
     if not (first and count and fragment_size and size):
         raise MalformedError(
             "DATA_FRAG: expected a fragment number, count and sizes above 0"
@@ -206,7 +214,7 @@ def read_heartbeat(packet: bytes, at: int, end: int, layout: Layout) -> Heartbea
     # A writer without samples sends last = first − 1.
     if first < 1 or last < first - 1 or last > MAX_NUMBER:
         raise MalformedError(
-            f"HEARTBEAT: found first number {first} and last number {last}"
+            f"HEARTBEAT: expected a range of numbers, found {first} to {last}"
         )
     return Heartbeat(reader, writer, first, last, count)
 
@@ -239,7 +247,9 @@ def read_gap(packet: bytes, at: int, end: int, layout: Layout) -> Gap:
     )
     start, base = _number(high, low), _number(base_high, base_low)
     if base < start:
-        raise MalformedError(f"GAP: found the range from {start} to {base - 1}")
+        raise MalformedError(
+            f"GAP: expected a range of numbers, found {start} to {base - 1}"
+        )
     return Gap(
         reader,
         writer,

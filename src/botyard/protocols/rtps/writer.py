@@ -267,9 +267,10 @@ class Writer(MatchedReaders, Generic[H]):
     def _heartbeat(self, proxy: ReaderProxy) -> None:
         """Demand an answer of one reader."""
         first = self._history.first(self.number)
-        # Samples from before its match must not count as missing. A greater first number
-        # in the HEARTBEAT would say so as well, but Cyclone DDS takes that number for
-        # all readers of a process, and drops the samples of its latched readers.
+        # Samples from before its match must not count as missing. A greater first
+        # number in the HEARTBEAT would say so as well, but Cyclone DDS takes that
+        # number for all readers of a process, and drops the samples of its latched
+        # readers.
         if first <= proxy.start and proxy.acked <= proxy.start:
             gap = wire.gap(proxy.entity, self.entity, first, proxy.start + 1)
             proxy.destination.add(gap, proxy.prefix)
@@ -499,7 +500,7 @@ class Writer(MatchedReaders, Generic[H]):
         return len(again)
 
     def resent(self, proxy: ReaderProxy) -> None:
-        """Finish a reader's request with a HEARTBEAT."""
+        """Finish the resending of samples to a reader with a HEARTBEAT."""
         proxy.is_served = False
         # While fragments are being sent, the reader would report them as missing.
         if self.serves(proxy) and proxy.destination not in self._sending:

@@ -171,7 +171,6 @@ class Reader:
             raise PeerError(f"not XML-RPC: {error}") from None
         # Raised by a handler: an invalid value.
         except (ValueError, LookupError) as error:
-            # from a handler: an invalid value
             raise PeerError(f"not XML-RPC: {shown(error, 200)}") from None
 
     # -- handlers of the XML parser

@@ -283,7 +283,7 @@ class RobotClient(StreamPeer):
             self._connection.receive_eof()
         elif self in self._server.connected:
             self._server.refusals.log(
-                logging.INFO, "%s connected and went away without a packet", self.peer
+                logging.INFO, "%s disconnected without a packet", self.peer
             )
 
         self._free()

@@ -180,7 +180,7 @@ class RobotPortServer(ABC):
             # Bytes that the server has not read yet are no fault of the client: refuse
             # a truly silent one first.
             min(strangers, key=lambda c: (c.has_unread, c.standing_since)).refuse(
-                "others came, and it had not finished the handshake"
+                "other clients connected before it finished the handshake"
             )
 
 

@@ -229,7 +229,7 @@ class Connection(HoldingPeer):
         return not (self.is_leaving or self.session.is_closing)
 
     def _settles(self) -> bool:
-        """Count the connection as settled, no longer as a stranger; return success."""
+        """Move the connection from strangers to known peers; return success."""
         if not self._is_stranger:
             return True
         if self._server.settles(self):

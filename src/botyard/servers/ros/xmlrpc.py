@@ -136,7 +136,7 @@ class _Rpc(HoldingPeer):
                 self.finish()
                 return False
 
-            # `receive` takes a piece; its call runs in the next turn.
+            # `on_bytes` takes a piece; its call runs in the next turn.
             return bool(self.inbox) and (super().turn() or True)
         except HttpError as error:
             self._server.throttled_log.log(
