@@ -46,6 +46,11 @@ class Laser(ReadOnly):
 
     spec: LaserSpec
     """Model of the laser with its mount pose."""
+    index: int
+    """Number of the laser among the robot's lasers, from 0."""
+    _robot: Member
+    _key: tuple[str, str, int]
+    _tuned: dict[str, float]
 
     def __init__(self, robot: Member, index: int) -> None:
         # The class is read-only for users: set attributes in the dictionary.
@@ -183,6 +188,11 @@ class Laser(ReadOnly):
 
 class Sonar(ReadOnly):
     """Sonar ring of a robot."""
+
+    spec: SonarSpec
+    """Model of the ring."""
+    _robot: Member
+    _key: tuple[str, str, int]
 
     def __init__(self, robot: Member) -> None:
         assert robot.spec.sonar is not None
