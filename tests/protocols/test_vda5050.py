@@ -84,13 +84,13 @@ def changed(path: str, value: Any) -> bytes:
         (
             "nodes/3/released",
             True,
-            "order.edges[2]: expected a sequenceId between its nodes",
+            "order.edges[2]: expected a sequenceId between its two nodes",
         ),
         ("nodes/0/released", False, "order.nodes: expected the base first"),
         (
             "edges/1/sequenceId",
             4,
-            "order.edges[1]: expected a sequenceId between its nodes",
+            "order.edges[1]: expected a sequenceId between its two nodes",
         ),
         ("edges/1/edgeId", None, "order.edges[1].edgeId"),
     ],

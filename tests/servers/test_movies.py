@@ -156,7 +156,7 @@ def test_what_it_may_cost(run: Running, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(WorldError, match="MiB"):
         run.ask(format="gif").result(PATIENCE)
     monkeypatch.setattr(movies, "MAX_NUMBERS", 1000)
-    with pytest.raises(WorldError, match="its moments take more"):
+    with pytest.raises(WorldError, match="its frames take more"):
         run.ask(scans=("ann",)).result(PATIENCE)
     assert list(Path.cwd().iterdir()) == []
     monkeypatch.setattr(movies, "MAX_MOVIES", 1)

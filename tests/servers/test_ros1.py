@@ -25,7 +25,7 @@ from botyard.protocols.tcpros import http, wire
 from botyard.protocols.tcpros import xmlrpc as rpc
 from botyard.servers import streampeer
 from botyard.servers.ros import ros1input, tcpros, xmlrpc
-from botyard.servers.ros.ros1 import Ros1, denial_of_ending
+from botyard.servers.ros.ros1 import Ros1, shutdown_refusal
 from botyard.servers.ros.ros1master import Ros1Master
 from botyard.servers.ros.xmlrpc import RpcServer, call
 from botyard.servers.streampeer import Peer, StreamPeer
@@ -602,7 +602,7 @@ class World:
             self.master.uri,
             on_shutdown=kill,
             sim_time=False,
-            denial=partial(denial_of_ending, control),
+            denial=partial(shutdown_refusal, control),
         )
         await self.ros.start()
         self.latched = BOOL(data=True)

@@ -224,7 +224,7 @@ class RosInterfaces:
         PortError
             A port of the embedded master is in use.
         """
-        from botyard.servers.ros.ros1 import Ros1, denial_of_ending
+        from botyard.servers.ros.ros1 import Ros1, shutdown_refusal
 
         graph, o = self.graph(), self._o
         uri = self._master_name()
@@ -244,7 +244,7 @@ class RosInterfaces:
             bound=o.bind_to_address,
             on_shutdown=self._killed,
             sim_time=graph.sim_time,
-            denial=partial(denial_of_ending, self._robot_servers.control),
+            denial=partial(shutdown_refusal, self._robot_servers.control),
         )
         try:
             with telling(

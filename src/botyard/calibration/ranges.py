@@ -321,9 +321,10 @@ def _projected(g: F8, v: F8) -> F8:
 def _noise_values(
     coefficients: F8, covariance: F8, scans: int, laser: LaserSpec
 ) -> list[Value]:
-    """Return the roots of the coefficients as values.
+    """Return the noise parameters that follow from the fitted variances.
 
-    Half-widths of uniform errors are √3 times the standard deviation.
+    A standard deviation is the root of a variance. The half-width of a uniform error is
+    √3 times its standard deviation.
     """
     uniform = math.sqrt(3.0)
     rows = (

@@ -135,7 +135,7 @@ class Placed(Part):
         """Move the bodies to their former poses, except for bodies placed by others."""
         yield None
         sim = control.sim
-        # Taken before the bodies move, because it becomes the step that redoes this.
+        # The present poses become the entry for redo, so take them before bodies move.
         now = Placed.of(control, self.kept, own, self.is_home)
         gone, moved, back = [], [], []
         for name, spot in self.kept.items():

@@ -327,8 +327,8 @@ class SocialForce(CrowdController):
             range=arguments.number(range, "range", low=0.0, above=True, unit="m"),
         )
         if options.get("speed") is None:
-            # A robot that cannot drive gives 0 here, and the constructor below refuses
-            # it.
+            # The result is 0 for a robot that cannot drive. With the default speed, the
+            # constructor below refuses the robot with a message of its own.
             options["speed"] = (
                 stoppable_speed(robot.spec, self._forces) or DEFAULT_SPEED
             )

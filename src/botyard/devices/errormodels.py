@@ -188,7 +188,7 @@ def _install_odometry(reader: DeviceReader[Any], engine: Engine) -> None:
     # `State.err` has room for one model per robot.
     if (table.body == row).any():
         raise ModelError(
-            f"{reader.name}: robot {view.body} has another error model of odometry"
+            f'{reader.name}: robot "{view.body}" has a different error model of odometry'
         )
 
     key = memory_key(view.body, reader.name)

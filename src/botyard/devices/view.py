@@ -299,7 +299,8 @@ def measured_by(
     except Exception as error:
         # The code may come from any package and raise anything.
         raise DeviceError(
-            f'device "{view.name}" of robot {view.body}: errors: {error!r}'
+            f'device "{view.name}" of robot {view.body}: its function `errors` raised '
+            f"{error!r}"
         ) from error
 
     return seem, turned

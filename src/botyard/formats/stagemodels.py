@@ -508,7 +508,7 @@ class ModelLibrary:
 
 @cache
 def _pioneer() -> RobotSpec:
-    """Return the base of the Pioneer family, with the body of an undescribed model."""
+    """Return the Pioneer that stands for models without a description of their own."""
     return parse_robot(
         'extends = "pioneer"\n'
         "outline = [[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]]\n"

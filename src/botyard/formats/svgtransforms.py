@@ -46,8 +46,8 @@ _TURNS: Final = {
 def length(text: str | None, whole: float, usual: float | None = 0.0) -> float | None:
     """Return a length in user units; `whole` is 100 %.
 
-    The result is `usual` if there is no length, or if it is not understood (``auto``,
-    ``calc``).
+    The result is `usual`, the default, if there is no length or if it is not supported
+    (``auto``, ``calc``).
     """
     # A longer text is not a length, but could cost much time.
     match = _LENGTH.match(text) if text is not None and len(text) < 1000 else None

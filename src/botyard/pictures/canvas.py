@@ -287,7 +287,7 @@ class Mask:
     ) -> None:
         """Draw a circle around a position of the picture, pixels.
 
-        With a width only its line is drawn, otherwise the whole disk.
+        With a `width`, draw only the outline; otherwise fill the circle.
         """
         box = self._box(x - radius, y - radius, x + radius, y + radius)
         if width is None:

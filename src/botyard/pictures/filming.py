@@ -172,7 +172,7 @@ class _FinalFrame:
         self._seen = -math.inf
 
     def look(self, sim: Simulation, time: float) -> bool:
-        """Observe the world after a step. Returns False at the end."""
+        """Note the trails after a step. Return False when the film is complete."""
         if self._picture.trails and abs(time - self._seen) >= SPACING_S - _ROUNDING:
             self._seen = time
             self._painter.see(take(sim, False))

@@ -201,7 +201,7 @@ class OwnRecords:
         return _digest_message(sim.tick, sim.digest(), self._order, time.time())
 
     def _put_checks(self) -> None:
-        """Write the checks of the steps since the last call."""
+        """Write the state checksums of the steps since the last call."""
         if not self._checked:
             return
         # The writer thread gets these lists, so start new ones.

@@ -386,7 +386,7 @@ class Core:
         self.note(source, Submit, name, command)
 
     def placements(self, name: str) -> int:
-        """Return the number of placements of a robot or a box, from all sources.
+        """Return how often clients and programs have set the pose of a robot or a box.
 
         Raise UnknownNameError (a KeyError) if no body has that name.
         """

@@ -290,7 +290,7 @@ class LocalStudy:
         worker.send(job)
 
     def _follow(self, worker: _Worker) -> None:
-        """Forward a worker's events to the queue (thread)."""
+        """Forward a worker's events to the queue; runs in a thread of its own."""
         try:
             with worker.process.output as lines:
                 for line in lines:

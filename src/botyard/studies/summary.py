@@ -1,6 +1,6 @@
-"""Results by point of the grid: a mean or a share for each group of runs.
+"""Summary of a study: a mean or a proportion for each point of the parameter grid.
 
-A group holds the runs that differ only in seed and samples.
+A point has the runs that differ only in their seed and their drawn values.
 """
 
 from __future__ import annotations

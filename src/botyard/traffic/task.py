@@ -500,7 +500,9 @@ def load_task(
     warn: Callable[[str], None] = lambda _: None,
     budget: Budget = Budget(),
 ) -> Task:
-    """Read a task file within a budget.
+    """Read a task file.
+
+    The budget limits its bytes and the numbers of its sectors and robots.
 
     Raises
     ------

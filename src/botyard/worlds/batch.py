@@ -466,8 +466,7 @@ class Batch:
         if chosen is None:
             parts: Sequence[NDArray[np.int64]] = self._everyone
         else:
-            # Each thread has a range of worlds, so that the split needs ascending
-            # numbers.
+            # Each thread has a range of worlds, so the split needs ascending numbers.
             ascending = np.sort(chosen)
             parts = np.split(ascending, np.searchsorted(ascending, self._bounds))
 

@@ -179,8 +179,8 @@ class RobotSets(Sequence[RobotSet]):
         # Rows of masses are laid out once for all robot sets.
         if len({one.has_masses for one in self}) > 1:
             raise ArgumentError(
-                "robots: expected models with mass, or models without, for each "
-                "robot; found both for one"
+                "robots: expected models that all have a mass or all have none for a "
+                "robot, found both"
             )
 
     def _made(

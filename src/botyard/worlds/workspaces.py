@@ -124,7 +124,7 @@ class Kind:
 
 
 class Workspace:
-    """Arrays that a thread writes. `size` is the size of a world's state, bytes."""
+    """Scratch arrays of one thread. `size` is the size of a world's state, bytes."""
 
     def __init__(self, plan: Plan, kinds: Sequence[Kind], size: int) -> None:
         self.bodies: dict[str, NDArray[Any]] = {

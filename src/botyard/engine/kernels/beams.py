@@ -125,14 +125,14 @@ class Fans(NamedTuple):
 class Beams(NamedTuple):
     """Workspace for the beams of one device in the world; each thread has one.
 
-    It is small, and stays in the L1 cache. `meet_walls_at_once` writes whole
-    `WALL_LANES` of `ahead`, and reads as many directions.
+    It is small, and stays in the L1 cache. `meet_walls_at_once` works on
+    groups of `WALL_LANES` beams and may go past the last beam of a device.
 
     Attributes
     ----------
     org_x, org_y : (n,) float64
-        Origin of each beam, m; n is the highest number of beams of a device, and
-        `WALL_LANES` more.
+        Origin of each beam, m; n is the number of beams of the largest device plus
+        `WALL_LANES` spare entries.
     dir_x, dir_y : (n,) float64
         Direction of each beam.
     raw : (n,) float64

@@ -1,7 +1,4 @@
-"""`Surroundings`: the simulator's side of AMBF objects.
-
-It holds poses, topic names, messages and step hooks.
-"""
+"""Shared parts of all AMBF objects: poses, topic names, messages and step hooks."""
 
 from __future__ import annotations
 

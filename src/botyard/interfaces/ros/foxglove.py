@@ -398,9 +398,10 @@ class Foxglove:
             The message is too long, or not of this type.
         """
         is_json = encoding == "json"
-        if len(payload) > limit * (JSON_GROWTH if is_json else 1):
+        most = limit * (JSON_GROWTH if is_json else 1)
+        if len(payload) > most:
             raise PeerError(
-                f"foxglove: {where}: the message of {len(payload)} bytes is too long"
+                f"foxglove: {where}: expected at most {most} bytes, found {len(payload)}"
             )
 
         # Most clients publish CDR, which needs no schema here.

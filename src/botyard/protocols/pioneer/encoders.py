@@ -1,4 +1,4 @@
-"""Wheel encoders and gyro, the inputs of dead reckoning (UNS-011, UNS-012)."""
+"""Wheel encoders and gyro in packets: inputs of dead reckoning (UNS-011, UNS-012)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,17 @@ from botyard.protocols.ros_messages.types import Types
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """Parameter: name, unit, description, and the axis and ramp that it sets."""
+    """Parameter of dynamic_reconfigure for one acceleration limit of a robot.
+
+    Attributes
+    ----------
+    name, unit, about : str
+        Name, unit and description.
+    axis : str
+        Axis of motion: ``x``, ``y`` or ``a`` (rotation).
+    ramp : str
+        ``accel`` or ``decel``.
+    """
 
     name: str
     unit: str

@@ -272,7 +272,9 @@ class Pattern:
 
         least, most = int(low), (int(high) if high else None) if comma else int(low)
         if least > MAX_STATES or (most is not None and not least <= most <= MAX_STATES):
-            raise self._fail("expected {m,n} with m at most n, and not too large")
+            raise self._fail(
+                f"expected {{m,n}} with m at most n, and n at most {MAX_STATES}"
+            )
 
         self._at = close + 1
         return least, most

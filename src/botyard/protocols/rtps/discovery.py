@@ -346,7 +346,7 @@ class Discovery(EndpointDiscovery):
         peer.greet_at = now
 
     def _who_gives_way(self, origin: str, now: float) -> Peer | None:
-        """Return the participant that makes room for one of a host."""
+        """Return the participant to drop in favour of a new one from this host."""
         peers = self.peers.values()
         # Unverified participants first: they may be forged, and cost nothing to drop.
         unverified = next((x for x in peers if not x.host), None)

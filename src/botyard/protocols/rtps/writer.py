@@ -489,7 +489,7 @@ class Writer(MatchedReaders, Generic[H]):
 
         if not proxy.may_have(number, len(kept), now):
             return 0
-        # Addressed to one reader: another one may have matched too late to have this
+        # Addressed to one reader, because others may have matched too late to get this
         # sample.
         if isinstance(kept, Submessage):
             again = wire.for_reader(kept.data, proxy.entity)

@@ -54,7 +54,7 @@ def decode_header(body: bytes) -> dict[str, str]:
         # The size comes from the peer, so it is checked before slicing.
         if at + size > len(body):
             raise PeerError(
-                f"connection header: the field of {size} bytes at byte {at} exceeds it"
+                f"connection header: the field of {size} bytes at byte {at} exceeds the rest"
             )
 
         if len(fields) >= MAX_FIELDS:

@@ -297,8 +297,8 @@ def parse_order(data: bytes) -> Order:
         ):
             raise OrderError(
                 "validationError",
-                f"order.edges[{k}]: expected a sequenceId between its nodes, and to be "
-                "released with the second",
+                f"order.edges[{k}]: expected a sequenceId between its two nodes, "
+                "and released only if its end node is",
             )
     if not nodes[0].released or any(
         b.released and not a.released for a, b in itertools.pairwise(nodes)

@@ -240,7 +240,7 @@ class Movies:
                 reel.show()
                 if size > MAX_NUMBERS:
                     raise WorldError(
-                        f"its moments take more than {MAX_NUMBERS // 2**20} MiB: "
+                        f"its frames take more than {MAX_NUMBERS // 2**20} MiB: "
                         "choose a shorter part"
                     )
 

@@ -560,7 +560,7 @@ class RobotServers:
     async def open_ports(
         self, wanted: Mapping[RobotPortServer, int] = MappingProxyType({})
     ) -> None:
-        """Enable ports of robots: open all of them, or none if one cannot be opened.
+        """Open the TCP ports of robots: all of them, or none if one cannot be opened.
 
         Raises
         ------

@@ -50,8 +50,8 @@ MAX_HOSTS: Final = 8
 log = logging.getLogger("botyard.ros")
 
 
-def denial_of_ending(control: Control, is_near: bool) -> str:
-    """Return the reason why a peer may not end the interface; empty if it may.
+def shutdown_refusal(control: Control, is_near: bool) -> str:
+    """Return why a peer may not shut the node down; empty if it may.
 
     Parameters
     ----------
@@ -620,4 +620,4 @@ def _split(entry: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     return str(entry[0]), entry[1:]
 
 
-__all__ = ["Ros1", "denial_of_ending"]
+__all__ = ["Ros1", "shutdown_refusal"]

@@ -110,7 +110,7 @@ class _Rpc(HoldingPeer):
         self.give(IDLE_TIME if self._calls.is_idle and not self.inbox else CALL_TIME)
         super().drained()
 
-    # -- turns of the time share
+    # -- time slices of this connection
 
     def turn(self) -> bool:
         """Parse some bytes, run a call, or encode a part of its answer.
