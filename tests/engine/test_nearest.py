@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,17 @@ def test_a_crowd_at_one_place_does_not_cost_all_pairs() -> None:
     noted = strips._replace(y=strips.y.view(Noted))
     naive.py(kernels.collect)(noted, 70, 70 * 50, 1.0, 3, 12)
     assert len(seen) < 1000
+
+
+def test_threads_share_no_workspace() -> None:
+    fleets = [world(60 + 7 * k, size=12.0).fleet for k in range(3)]
+    alone = [fleet.nearest(9) for fleet in fleets]
+    with ThreadPoolExecutor(3) as threads:
+        for _ in range(20):
+            found = threads.map(lambda fleet: fleet.nearest(9), fleets)
+            for one, other in zip(alone, found, strict=True):
+                assert (one[0] == other[0]).all()
+                assert (one[1] == other[1]).all()
 
 
 def world(n: int = 0, seed: int = 0, size: float = 6.0) -> botyard.Simulation:

@@ -60,6 +60,8 @@ class Strips(NamedTuple):
         Workspace of the sort.
     away, who : (n,) float64, (n,) int64
         Squared distances, m², and numbers of the points that a search has found.
+    kept, kept_away : (n,) int64, (n,) float64
+        Workspace of a search.
     """
 
     x: F8
@@ -75,6 +77,8 @@ class Strips(NamedTuple):
     digit: I8
     away: F8
     who: I8
+    kept: I8
+    kept_away: F8
 
 
 def build_strips(n: int) -> Strips:
@@ -94,6 +98,8 @@ def build_strips(n: int) -> Strips:
         digit=np.empty(DIGITS, np.int64),
         away=np.empty(n),
         who=np.empty(n, np.int64),
+        kept=np.empty(n, np.int64),
+        kept_away=np.empty(n),
     )
 
 
@@ -222,6 +228,44 @@ def rewind(strips: Strips) -> None:
         cursor[s] = start[s]
 
 
+@kernel
+def order_nearest(
+    away: F8, who: I8, found: int, near: I8, far: F8, wanted: int
+) -> None:
+    """Write the nearest `wanted` of the points that a search has found, in order.
+
+    `near` gets their numbers, `far` their squared distances, m². Changes the order of
+    `away` and `who`.
+    """
+    if found <= FEW_TO_RANK:
+        for i in range(found):
+            a = away[i]
+            rank, equal = np.int64(0), np.int64(0)
+            for j in range(found):
+                rank += 1 if away[j] < a else 0
+                equal += 1 if away[j] == a else 0
+            # Without a tie the point is only equal to itself.
+            if equal > 1:
+                for j in range(found):
+                    rank += 1 if (away[j] == a) & (who[j] < who[i]) else 0
+            if rank < wanted:
+                near[rank], far[rank] = who[i], a
+    else:
+        heap_sort(away, who, found)
+        for i in range(wanted):
+            near[i], far[i] = who[i], away[i]
+
+
+@kernel
+def write_nearest(
+    away: F8, who: I8, found: int, near: I8, far: F8, wanted: int
+) -> None:
+    """Write the nearest points as `order_nearest` does, with distances, m."""
+    order_nearest(away, who, found, near, far, wanted)
+    for i in range(wanted):
+        far[i] = math.sqrt(far[i])
+
+
 @merged_kernel
 def collect(
     strips: Strips, own: int, q: int, limit: float, wanted: int, room: int
@@ -234,7 +278,7 @@ def collect(
 
     Returns their count.
     """
-    xs, ys, item, start, bounds, least, cursor, away, who = (
+    xs, ys, item, start, bounds, least, cursor, away, who, kept, kept_away = (
         strips.x,
         strips.y,
         strips.item,
@@ -244,6 +288,8 @@ def collect(
         strips.cursor,
         strips.away,
         strips.who,
+        strips.kept,
+        strips.kept_away,
     )
     count = strips.shape[0]
     x, y = xs[q], ys[q]
@@ -293,42 +339,13 @@ def collect(
                 found += 1 if near & (p != q) else 0
                 p += step
                 if found == room:
-                    heap_sort(away, who, found)
+                    order_nearest(away, who, found, kept, kept_away, wanted)
                     found = np.int64(wanted)
+                    for i in range(wanted):
+                        away[i], who[i] = kept_away[i], kept[i]
                     limit, last = away[wanted - 1], who[wanted - 1]
 
     return int(found)
-
-
-@kernel
-def write_nearest(
-    away: F8, who: I8, found: int, near: I8, far: F8, wanted: int
-) -> None:
-    """Write the nearest `wanted` of the points that a search has found, in order.
-
-    `near` gets their numbers, `far` their distances, m. Changes the order of `away` and
-    `who`.
-    """
-    if found <= FEW_TO_RANK:
-        for i in range(found):
-            a = away[i]
-            rank, equal = np.int64(0), np.int64(0)
-            for j in range(found):
-                rank += 1 if away[j] < a else 0
-                equal += 1 if away[j] == a else 0
-            # Without a tie the point is only equal to itself.
-            if equal > 1:
-                for j in range(found):
-                    rank += 1 if (away[j] == a) & (who[j] < who[i]) else 0
-            if rank < wanted:
-                near[rank], far[rank] = who[i], a
-    else:
-        heap_sort(away, who, found)
-        for i in range(wanted):
-            near[i], far[i] = who[i], away[i]
-
-    for i in range(wanted):
-        far[i] = math.sqrt(far[i])
 
 
 __all__ = [
