@@ -19,6 +19,7 @@ import numpy as np
 from botyard.native.kinds import Pack
 from botyard.traffic.engine import Traffic
 from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.registry import find_supervisor
 from botyard.traffic.task import Task, Vehicle
@@ -127,12 +128,12 @@ def banker() -> None:
         begin = time.perf_counter()
         code = k.advance(packed, float(w.key[0]))
         spent = time.perf_counter() - begin
-        tests = int(w.c[k.TESTS])
+        tests = int(w.c[runarrays.TESTS])
         if tests > before:
             times.append(spent / (tests - before))
             before = tests
 
-        if code != k.TIME:
+        if code != runarrays.TIME:
             break
 
     print(

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from botyard.errors import WorldError
-from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.outcome import Ending, Outcome, Robots, events_of, who_waits
 from botyard.traffic.points import Point, point_list, special_points
 from botyard.traffic.rules import Rules
@@ -244,7 +244,7 @@ class CompatTraffic:
             _, kind, sector = car.points[car.next]
             car.next += 1
             self._emit(step, i, kind, sector)
-            if kind == k.CRITICAL:
+            if kind == runarrays.CRITICAL:
                 car.asked = sector
                 if car.permits > 0:
                     car.permits -= 1
@@ -252,7 +252,7 @@ class CompatTraffic:
                     car.moving = False
 
                 self.supervisor.on_critical(i, sector)
-            elif kind == k.ENTER:
+            elif kind == runarrays.ENTER:
                 car.occupied.append(sector)
                 entered = sector
             else:
@@ -274,7 +274,7 @@ class CompatTraffic:
             if j != i and any(
                 (j, sector, i, entered) in self._listed for sector in other.occupied
             ):
-                self._emit(step, i, k.COLLISION, j)
+                self._emit(step, i, runarrays.COLLISION, j)
                 self._collisions += 1
                 self.cars[i].moving = other.moving = False
 
@@ -283,10 +283,15 @@ class CompatTraffic:
         for i, (car, was) in enumerate(zip(self.cars, before, strict=True)):
             if car.done and not car.finish_reported:
                 car.finish_reported = True
-                self._emit(step, i, k.FINISH, len(car.vehicle.ends) - 1)
+                self._emit(step, i, runarrays.FINISH, len(car.vehicle.ends) - 1)
 
             if car.moving != was:
-                self._emit(step, i, k.START if car.moving else k.STOP, car.occupied[-1])
+                self._emit(
+                    step,
+                    i,
+                    runarrays.START if car.moving else runarrays.STOP,
+                    car.occupied[-1],
+                )
 
     def _deliver(self, step: int) -> None:
         """Deliver the permissions that arrive right after a step."""
@@ -294,7 +299,7 @@ class CompatTraffic:
         for robot in self._mail.pop(step, ()):
             car = self.cars[robot]
             car.received += 1
-            self._emit(step, robot, k.GRANT, car.received)
+            self._emit(step, robot, runarrays.GRANT, car.received)
             if car.moving:
                 car.permits += 1
             else:
@@ -343,7 +348,9 @@ def _points(v: Vehicle) -> list[Point]:
     found = point_list(
         special_points(v, v.velocity * v.velocity / (2.0 * v.acceleration))
     )
-    return sorted(found, key=lambda p: (p[0], p[2] if p[1] != k.RELEASE else p[2] + 1))
+    return sorted(
+        found, key=lambda p: (p[0], p[2] if p[1] != runarrays.RELEASE else p[2] + 1)
+    )
 
 
 __all__ = ["DT", "Car", "CompatTraffic"]

@@ -17,6 +17,7 @@ from botyard.errors import WorldError
 from botyard.native.kinds import LastPack
 from botyard.traffic.kernelarrays import build_world, position_limit
 from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.outcome import (
     Decisions,
     Ending,
@@ -85,7 +86,7 @@ class Traffic:
         self._mail: list[tuple[float, int, int, int, int]] = []
         self._sent = 0
         self._answers: list[tuple[int, int]] = []
-        self._pack: LastPack[k.World] = LastPack()
+        self._pack: LastPack[runarrays.World] = LastPack()
         self._asks = asks
         self._left_out: dict[int, int] = {}
         """Number of last points left out, by robot: see `withdraw`."""
@@ -108,12 +109,12 @@ class Traffic:
 
     def _set_policy(self, policy: Policy) -> None:
         w = self._w
-        w.c[k.POLICY] = policy.kind
+        w.c[runarrays.POLICY] = policy.kind
         # This policy numbers requests by its own order.
-        if policy.kind == k.ORDER:
-            w.c[k.SEQUENCE] = -1
+        if policy.kind == runarrays.ORDER:
+            w.c[runarrays.SEQUENCE] = -1
         if policy.rank is not None:
-            w.c[k.SEQUENCE] = -1
+            w.c[runarrays.SEQUENCE] = -1
             w.rank[:] = policy.rank[w.owner]
 
         if policy.chain is not None:
@@ -147,9 +148,9 @@ class Traffic:
         """Deliver a message to the supervisor, and measure the time of its decision."""
         s = self.supervisor
         begin = perf_counter()
-        if kind == k.CRITICAL:
+        if kind == runarrays.CRITICAL:
             s.on_critical(robot, sector)
-        elif kind == k.RELEASE:
+        elif kind == runarrays.RELEASE:
             s.on_release(robot, sector)
         else:
             s.on_finish(robot, sector)
@@ -178,7 +179,7 @@ class Traffic:
 
         It permits all sectors up to `sector`, or one more sector if `sector` is −1.
         """
-        count = 1 if sector < 0 else sector - int(self._w.i[robot, k.ALLOWED])
+        count = 1 if sector < 0 else sector - int(self._w.i[robot, runarrays.ALLOWED])
         if count > 0:
             k.allow(self._pack(self._w), robot, count, self.now)
 
@@ -223,10 +224,10 @@ class Traffic:
         """
         pairs = np.unique(self.task.start_conflicts[:, [0, 2]], axis=0)
         c, n = self._w.c, len(pairs)
-        c[k.COLLISIONS] += n
-        c[k.EVENTS] += n
-        if n and c[k.LOGS]:
-            kinds = np.full(n, k.COLLISION, np.int8)
+        c[runarrays.COLLISIONS] += n
+        c[runarrays.EVENTS] += n
+        if n and c[runarrays.LOGS]:
+            kinds = np.full(n, runarrays.COLLISION, np.int8)
             self._chunks.append(
                 (
                     np.zeros(n),
@@ -249,12 +250,12 @@ class Traffic:
         """
         code = self._advance(min(until, self.rules.time_limit))
         self._flush()
-        self.is_idle = code == k.IDLE
-        if code in (k.TIME, k.IDLE):
+        self.is_idle = code == runarrays.IDLE
+        if code in (runarrays.TIME, runarrays.IDLE):
             self.now = max(self.now, until)
             return Ending.TIMEOUT if until >= self.rules.time_limit else None
 
-        return Ending.COMPLETED if code == k.ALL_DONE else Ending.COLLISION
+        return Ending.COMPLETED if code == runarrays.ALL_DONE else Ending.COLLISION
 
     def permit(self, robot: int) -> None:
         """Give a permission from outside for the next sector of a robot.
@@ -296,17 +297,19 @@ class Traffic:
         # The limit at which it brakes already, and the rounding of a position of rest,
         # are not passed.
         sector = min(
-            int(np.searchsorted(stops, rest - k.PLACE_TOLERANCE)),
-            int(w.i[robot, k.ALLOWED]),
+            int(np.searchsorted(stops, rest - runarrays.PLACE_TOLERANCE)),
+            int(w.i[robot, runarrays.ALLOWED]),
         )
-        w.i[robot, k.ALLOWED] = sector
+        w.i[robot, runarrays.ALLOWED] = sector
         packed = self._pack(w)
         if sector == len(v.ends) - 1 and robot not in self._left_out:
             # Without the point at its end, and those behind, the path has no end.
-            ahead = w.points[w.i[robot, k.POINT] : w.i[robot, k.LAST], 1]
-            end = int(np.argmax(ahead.astype(np.int64) & 3 == k.FINISH))
+            ahead = w.points[
+                w.i[robot, runarrays.POINT] : w.i[robot, runarrays.LAST], 1
+            ]
+            end = int(np.argmax(ahead.astype(np.int64) & 3 == runarrays.FINISH))
             self._left_out[robot] = len(ahead) - end
-            w.i[robot, k.LAST] -= self._left_out[robot]
+            w.i[robot, runarrays.LAST] -= self._left_out[robot]
             k.begin(packed)
 
         k.allow(packed, robot, 0, self.now)
@@ -314,7 +317,7 @@ class Traffic:
 
     def is_done(self, robot: int) -> bool:
         """Whether a robot has finished."""
-        return bool(self._w.i[robot, k.DONE])
+        return bool(self._w.i[robot, runarrays.DONE])
 
     def resume(self, before: Traffic, robot: int) -> None:
         """Take over the state and the log of another run, instead of `start`.
@@ -331,8 +334,8 @@ class Traffic:
         """
         before._flush()
         old, w = before._w, self._w
-        last, asked = w.i[:, k.LAST].copy(), w.i[robot, k.ASKED]
-        old_last = old.i[:, k.LAST].copy()
+        last, asked = w.i[:, runarrays.LAST].copy(), w.i[robot, runarrays.ASKED]
+        old_last = old.i[:, runarrays.LAST].copy()
         for other, count in before._left_out.items():
             old_last[other] += count
         first, old_first = np.append(0, last[:-1]), np.append(0, old_last[:-1])
@@ -340,21 +343,23 @@ class Traffic:
         for other, count in self._left_out.items():
             last[other] -= count
         w.f[:], w.i[:], w.c[:], w.d[:] = old.f, old.i, old.c, old.d
-        w.i[:, k.LAST] = last
+        w.i[:, runarrays.LAST] = last
         # A longer path shifts the points of all robots behind it in the table.
-        w.i[:, k.POINT] = first + old.i[:, k.POINT] - old_first
-        w.i[robot, k.ASKED] = asked
+        w.i[:, runarrays.POINT] = first + old.i[:, runarrays.POINT] - old_first
+        w.i[robot, runarrays.ASKED] = asked
         v = self.task.vehicles[robot]
-        if w.i[robot, k.MODE] == k.GOING:
+        if w.i[robot, runarrays.MODE] == runarrays.GOING:
             end = float(v.ends[-1]) if self.rules.stop_at_end else np.inf
-            w.f[robot, k.LIMIT] = position_limit(v, end, int(w.i[robot, k.ALLOWED]))
+            w.f[robot, runarrays.LIMIT] = position_limit(
+                v, end, int(w.i[robot, runarrays.ALLOWED])
+            )
 
         # Occupied sectors are numbered anew for the same reason.
         sectors = np.arange(self.task.n_sectors) - w.first[w.owner]
-        w.inside[:] = (w.i[w.owner, k.TAIL] <= sectors) & (
-            sectors <= w.i[w.owner, k.HEAD]
+        w.inside[:] = (w.i[w.owner, runarrays.TAIL] <= sectors) & (
+            sectors <= w.i[w.owner, runarrays.HEAD]
         )
-        w.inside[w.i[w.owner, k.MODE] == k.GONE] = 0
+        w.inside[w.i[w.owner, runarrays.MODE] == runarrays.GONE] = 0
         self._chunks, self.now, self.is_idle = (
             before._chunks,
             before.now,
@@ -367,8 +372,8 @@ class Traffic:
 
     def asked(self) -> list[tuple[int, int]]:
         """Return the waiting robots, each with its number of missing permissions."""
-        missing = (self._w.i[:, k.ASKED] - self._w.i[:, k.ALLOWED]) * (
-            1 - self._w.i[:, k.DONE]
+        missing = (self._w.i[:, runarrays.ASKED] - self._w.i[:, runarrays.ALLOWED]) * (
+            1 - self._w.i[:, runarrays.DONE]
         )
         return [(robot, n) for robot, n in enumerate(missing.tolist()) if n > 0]
 
@@ -377,32 +382,38 @@ class Traffic:
     ) -> int:
         """Process the events up to a time; return the kernel's reason to stop."""
         w, packed, mail = self._w, self._pack(self._w), self._mail
-        if w.c[k.COLLISIONS] and not w.c[k.GOES_ON]:
-            return k.COLLIDED
+        if w.c[runarrays.COLLISIONS] and not w.c[runarrays.GOES_ON]:
+            return runarrays.COLLIDED
         c, d, instant, advance, calls = w.c, w.d, self.rules.is_instant, k.advance, 0
         while True:
             # Stop at the next message, because it may change what robots do afterwards.
             code = advance(packed, min(mail[0][0], until) if mail else until)
-            if code == k.NOTIFY:
+            if code == runarrays.NOTIFY:
                 self.now = float(d[0])
                 (self._to_supervisor if instant else self._send)(
-                    int(c[k.NOTICE]), int(c[k.NOTICE_ROBOT]), int(c[k.NOTICE_SECTOR])
+                    int(c[runarrays.NOTICE]),
+                    int(c[runarrays.NOTICE_ROBOT]),
+                    int(c[runarrays.NOTICE_SECTOR]),
                 )
                 calls += 1
                 if not calls % _PROGRESS_INTERVAL:
-                    progress(self.now, int(c[k.N_DONE]))
-            elif code == k.FULL:
+                    progress(self.now, int(c[runarrays.N_DONE]))
+            elif code == runarrays.FULL:
                 self._flush()
-                progress(float(d[0]), int(c[k.N_DONE]))
-            elif code in (k.TIME, k.IDLE) and mail and mail[0][0] <= until:
+                progress(float(d[0]), int(c[runarrays.N_DONE]))
+            elif (
+                code in (runarrays.TIME, runarrays.IDLE)
+                and mail
+                and mail[0][0] <= until
+            ):
                 self.now, _, kind, robot, sector = heapq.heappop(mail)
                 if kind == _PERMISSION:
                     self._allow(robot, sector)
                 else:
                     self._to_supervisor(kind, robot, sector)
             # No robot moves, but a message later than `until` can still start one.
-            elif code == k.IDLE and mail:
-                return k.TIME
+            elif code == runarrays.IDLE and mail:
+                return runarrays.TIME
             else:
                 return int(code)
 
@@ -417,34 +428,36 @@ class Traffic:
         """
         self._flush()
         self.supervisor.on_end()
-        if self._w.c[k.LOST]:
+        if self._w.c[runarrays.LOST]:
             raise AssertionError(
-                f"event buffer overflow: {self._w.c[k.LOST]} events were lost"
+                f"event buffer overflow: {self._w.c[runarrays.LOST]} events were lost"
             )
 
         return self._outcome(why)
 
     def _flush(self) -> None:
         w = self._w
-        n = int(w.c[k.OUT])
+        n = int(w.c[runarrays.OUT])
         if n:
             self._chunks.append(
                 tuple(column[:n].copy() for column in (w.et, w.er, w.ek, w.es))
             )
-            w.c[k.OUT] = 0
+            w.c[runarrays.OUT] = 0
 
     def _outcome(self, why: int | Ending) -> Outcome:
         f, i, c = self._w.f, self._w.i, self._w.c
-        done = i[:, k.DONE].astype(bool)
+        done = i[:, runarrays.DONE].astype(bool)
         codes = {
-            k.ALL_DONE: Ending.COMPLETED,
-            k.COLLIDED: Ending.COLLISION,
-            k.IDLE: Ending.DEADLOCK,
+            runarrays.ALL_DONE: Ending.COMPLETED,
+            runarrays.COLLIDED: Ending.COLLISION,
+            runarrays.IDLE: Ending.DEADLOCK,
         }
         ending = why if isinstance(why, Ending) else codes.get(why, Ending.TIMEOUT)
-        if c[k.COLLISIONS] and ending is not Ending.TIMEOUT:
+        if c[runarrays.COLLISIONS] and ending is not Ending.TIMEOUT:
             ending = Ending.COLLISION
-        state = i[:, [k.ALLOWED, k.ASKED, k.TAIL, k.HEAD]].astype(np.int64)
+        state = i[
+            :, [runarrays.ALLOWED, runarrays.ASKED, runarrays.TAIL, runarrays.HEAD]
+        ].astype(np.int64)
         waiting, cycle = who_waits(self.task, state, done, ending, self.supervisor)
         if ending is Ending.TIMEOUT:
             time = self.now if isinstance(why, Ending) else self.rules.time_limit
@@ -453,17 +466,17 @@ class Traffic:
 
         # A deadlock starts when the last robot has come to rest.
         if ending is Ending.DEADLOCK:
-            time = max(time, float(f[~done, k.REST].max(initial=0.0)))
+            time = max(time, float(f[~done, runarrays.REST].max(initial=0.0)))
         # These robots are still stopped at the end, so their last wait is not counted
         # yet.
-        stands = ~done & (f[:, k.REST] < time)
-        waited = f[:, k.WAIT] + np.where(
-            stands, time - np.where(stands, f[:, k.REST], 0.0), 0.0
+        stands = ~done & (f[:, runarrays.REST] < time)
+        waited = f[:, runarrays.WAIT] + np.where(
+            stands, time - np.where(stands, f[:, runarrays.REST], 0.0), 0.0
         )
         robots = Robots(
-            f[:, k.FINISHED].copy(),
+            f[:, runarrays.FINISHED].copy(),
             waited,
-            (i[:, k.STOPS] + stands).astype(np.int64),
+            (i[:, runarrays.STOPS] + stands).astype(np.int64),
             done,
         )
         return Outcome(
@@ -471,23 +484,23 @@ class Traffic:
             ending,
             time,
             join_events(self._chunks),
-            int(c[k.EVENTS]),
+            int(c[runarrays.EVENTS]),
             robots,
             cycle,
             waiting,
-            int(c[k.COLLISIONS]),
+            int(c[runarrays.COLLISIONS]),
             Decisions(self._decisions, self._deciding, self._longest),
         )
 
     @property
-    def world(self) -> k.World:
+    def world(self) -> runarrays.World:
         """Arrays of the kernel, for inspection."""
         return self._w
 
     @property
     def tests(self) -> int:
         """Number of Banker's tests that compiled code has made."""
-        return int(self._w.c[k.TESTS])
+        return int(self._w.c[runarrays.TESTS])
 
 
 __all__ = ["Rules", "Traffic"]

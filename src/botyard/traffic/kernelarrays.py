@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.points import Points, points_from_start
 from botyard.traffic.rules import Rules
 from botyard.traffic.task import Task, Vehicle
@@ -27,32 +27,34 @@ def _cache_aligned(shape: tuple[int, int], kind: Any) -> Any:
     return room[begin : begin + size].view(kind).reshape(shape)
 
 
-def build_world(task: Task, rules: Rules, *, asks: bool, log: bool) -> k.World:
+def build_world(task: Task, rules: Rules, *, asks: bool, log: bool) -> runarrays.World:
     """Return the arrays of the kernel at the start of a run; see `Traffic`."""
     n, vehicles, total = len(task), task.vehicles, task.n_sectors
     f, i = (
-        _cache_aligned((n, k.N_F), np.float64),
-        _cache_aligned((n, k.N_I), np.int32),
+        _cache_aligned((n, runarrays.N_F), np.float64),
+        _cache_aligned((n, runarrays.N_I), np.int32),
     )
-    c = np.zeros(k.N_C, np.int64)
-    c[[k.AT_END, k.LEAVES, k.GOES_ON, k.LOGS]] = (
+    c = np.zeros(runarrays.N_C, np.int64)
+    c[[runarrays.AT_END, runarrays.LEAVES, runarrays.GOES_ON, runarrays.LOGS]] = (
         rules.stop_at_end,
         rules.leaves,
         rules.goes_on,
         log,
     )
     columns = {
-        k.VMAX: "velocity",
-        k.ACC: "acceleration",
-        k.DEC: "deceleration",
-        k.RADIUS: "radius",
-        k.X: "start",
+        runarrays.VMAX: "velocity",
+        runarrays.ACC: "acceleration",
+        runarrays.DEC: "deceleration",
+        runarrays.RADIUS: "radius",
+        runarrays.X: "start",
     }
     for column, name in columns.items():
         f[:, column] = [getattr(v, name) for v in vehicles]
-    f[:, k.REST] = np.inf
-    f[:, k.LIMIT] = [v.ends[-1] if rules.stop_at_end else np.inf for v in vehicles]
-    i[:, k.MODE] = k.GOING
+    f[:, runarrays.REST] = np.inf
+    f[:, runarrays.LIMIT] = [
+        v.ends[-1] if rules.stop_at_end else np.inf for v in vehicles
+    ]
+    i[:, runarrays.MODE] = runarrays.GOING
     parts = [_points(v, rules, asks=asks) for v in vehicles] or [
         (np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
     ]
@@ -60,8 +62,8 @@ def build_world(task: Task, rules: Rules, *, asks: bool, log: bool) -> k.World:
     points = _cache_aligned((len(loc), 2), np.float64)
     points[:, 0], points[:, 1] = loc, 4 * sec + what
     counts = [len(p[0]) for p in parts][:n]
-    i[:, k.LAST] = np.cumsum(counts)
-    i[:, k.POINT] = i[:, k.LAST] - counts
+    i[:, runarrays.LAST] = np.cumsum(counts)
+    i[:, runarrays.POINT] = i[:, runarrays.LAST] - counts
     starts, others = (a.astype(np.int32) for a in task.conflicts)
     first = task.first.astype(np.int32)
     owner = np.repeat(np.arange(n, dtype=np.int32), np.diff(first))
@@ -69,17 +71,21 @@ def build_world(task: Task, rules: Rules, *, asks: bool, log: bool) -> k.World:
     for robot, v in enumerate(vehicles):
         tail, head = v.occupied()
         # The sectors under the robot at the start count as permitted and asked for.
-        i[robot, [k.TAIL, k.HEAD, k.ALLOWED, k.ASKED]] = tail, head, head, head
+        i[
+            robot, [runarrays.TAIL, runarrays.HEAD, runarrays.ALLOWED, runarrays.ASKED]
+        ] = tail, head, head, head
         if not asks:
-            i[robot, k.ASKED] = len(v.ends) - 1
-            f[robot, k.LIMIT] = position_limit(v, f[robot, k.LIMIT], head)
+            i[robot, runarrays.ASKED] = len(v.ends) - 1
+            f[robot, runarrays.LIMIT] = position_limit(
+                v, f[robot, runarrays.LIMIT], head
+            )
 
         inside[task.first[robot] + tail : task.first[robot] + head + 1] = 1
 
     # One event can add several rows; the kernel stops while this margin is still
     # free.
     room = EVENT_BUFFER + 4 * n + 8192 if log else 0
-    return k.World(
+    return runarrays.World(
         f=f,
         i=i,
         c=c,
@@ -123,7 +129,7 @@ def _points(v: Vehicle, rules: Rules, *, asks: bool) -> Points:
     )
     loc, what, sec = points_from_start(v, ahead, finish=True, stops=rules.stop_at_end)
     # A robot that does not ask has no critical points.
-    kept = (what != k.CRITICAL) | asks
+    kept = (what != runarrays.CRITICAL) | asks
     return loc[kept], what[kept], sec[kept]
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from botyard.numerics import elementwise
-from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.outcome import Outcome
 from botyard.traffic.task import F8, Task, TaskError, Vehicle
 
@@ -98,11 +98,11 @@ def motions(outcome: Outcome) -> list[Motion]:
     """Return the trajectories of all robots of a run whose events were kept."""
     turns: list[list[tuple[float, bool]]] = [[] for _ in outcome.task.vehicles]
     e = outcome.events
-    rows = np.flatnonzero((e.kind == k.STOP) | (e.kind == k.START))
+    rows = np.flatnonzero((e.kind == runarrays.STOP) | (e.kind == runarrays.START))
     for t, robot, kind in zip(
         e.t[rows].tolist(), e.robot[rows].tolist(), e.kind[rows].tolist(), strict=True
     ):
-        turns[robot].append((t, kind == k.START))
+        turns[robot].append((t, kind == runarrays.START))
 
     return [
         Motion(v, _without_cancelled(own))

@@ -25,7 +25,7 @@ from botyard.model.robot import RobotSpec
 from botyard.numerics import elementwise
 from botyard.numerics.elementary import atan2, hypot, sin
 from botyard.sim.simulation import Robot, Simulation
-from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.motion import Path2
 from botyard.traffic.outcome import Ending, Outcome, Robots, events_of, who_waits
 from botyard.traffic.points import Point, point_list, points_from_start
@@ -237,7 +237,7 @@ class RobotTraffic:
         """
         if self._start_pairs:
             for i, j in self._start_pairs:
-                self._emit(i, k.COLLISION, j)
+                self._emit(i, runarrays.COLLISION, j)
             self._collisions, self._start_pairs = len(self._start_pairs), []
             return Ending.COLLISION
 
@@ -272,10 +272,10 @@ class RobotTraffic:
             # A robot that did not wait drives on without a start event.
             waits = d.allowed < d.asked
             for s in range(d.allowed + 1, sector + 1):
-                self._emit(i, k.GRANT, s)
+                self._emit(i, runarrays.GRANT, s)
             d.allowed = max(d.allowed, sector)
             if waits and d.allowed >= d.asked:
-                self._emit(i, k.START, d.head)
+                self._emit(i, runarrays.START, d.head)
 
     def _pose(self, d: _Driver) -> Pose:
         return d.robot.odom_in_world if self._by_odometry else d.robot.truth
@@ -324,14 +324,14 @@ class RobotTraffic:
             _, kind, sector = d.points[d.next]
             d.next += 1
             self._emit(i, kind, sector)
-            if kind == k.RELEASE:
+            if kind == runarrays.RELEASE:
                 d.inside.discard(sector)
                 d.tail = sector + 1
                 self.supervisor.on_release(i, sector)
-            elif kind == k.CRITICAL:
+            elif kind == runarrays.CRITICAL:
                 d.asked = sector
                 if d.allowed < sector:
-                    self._emit(i, k.STOP, d.head)
+                    self._emit(i, runarrays.STOP, d.head)
                 self.supervisor.on_critical(i, sector)
             else:
                 d.head = sector
@@ -344,7 +344,7 @@ class RobotTraffic:
         # there.
         if not d.done and d.at >= float(d.vehicle.ends[-1]) - 0.05:
             d.done, d.finished = True, self.sim.time
-            self._emit(i, k.FINISH, d.head)
+            self._emit(i, runarrays.FINISH, d.head)
             self.supervisor.on_finish(i, d.head)
 
         return moves
@@ -376,7 +376,7 @@ class RobotTraffic:
         for c in self._others[self._starts[g] : self._starts[g + 1]]:
             j, other = self.task.robot_of(c)
             if other in self.drivers[j].inside:
-                self._emit(i, k.COLLISION, j)
+                self._emit(i, runarrays.COLLISION, j)
                 self._collisions += 1
 
     def _check_contact(self, i: int, d: _Driver) -> None:
@@ -388,7 +388,7 @@ class RobotTraffic:
             )
             # The margin of 10 cm covers bodies that are not disks.
             if j != i and gap < d.robot.spec.radius + other.robot.spec.radius + 0.1:
-                self._emit(i, k.COLLISION, j)
+                self._emit(i, runarrays.COLLISION, j)
                 self._collisions += 1
                 return
 

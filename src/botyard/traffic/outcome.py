@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from botyard.errors import WorldError
 from botyard.processes.safefile import replacing
-from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.task import F8, I8, Task
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class Outcome:
             if self.time
             else 0.0,
             "busiest_sector_share": self.busiest_share,
-            "grants": int(kinds[k.GRANT]),
+            "grants": int(kinds[runarrays.GRANT]),
             "collisions": self.collisions,
             "events": self.count,
         }
@@ -268,7 +268,7 @@ class Outcome:
             tail, head = v.occupied()
             begin[task.first[i] + tail : task.first[i] + head + 1] = 0.0
 
-        for kind, times in ((k.ENTER, begin), (k.RELEASE, end)):
+        for kind, times in ((runarrays.ENTER, begin), (runarrays.RELEASE, end)):
             rows = e.kind == kind
             times[task.first[e.robot[rows]] + e.sector[rows]] = e.t[rows]
 
@@ -330,7 +330,7 @@ class Outcome:
         if self.ending is Ending.COMPLETED:
             return f"completed in {self.makespan:.3f} s"
         if self.ending is Ending.COLLISION:
-            rows = np.flatnonzero(self.events.kind == k.COLLISION)
+            rows = np.flatnonzero(self.events.kind == runarrays.COLLISION)
             if len(rows):
                 i, j = int(self.events.robot[rows[0]]), int(self.events.sector[rows[0]])
                 return f"collision of robots {i} and {j} at {float(self.events.t[rows[0]]):.3f} s"

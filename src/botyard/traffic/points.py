@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.task import F8, I8, Vehicle
 
 Point = tuple[float, int, int]
@@ -29,7 +29,9 @@ def special_points(v: Vehicle, ahead: float) -> Points:
     loc = np.concatenate(
         [borders - v.radius - ahead, borders - v.radius, borders + v.radius]
     )
-    what = np.repeat([k.CRITICAL, k.ENTER, k.RELEASE], len(borders))
+    what = np.repeat(
+        [runarrays.CRITICAL, runarrays.ENTER, runarrays.RELEASE], len(borders)
+    )
     return loc, what, np.concatenate([sectors + 1, sectors + 1, sectors])
 
 
@@ -49,17 +51,21 @@ def points_from_start(
         other point at the same position.
     """
     loc, what, sec = special_points(v, ahead)
-    ahead_of_it = np.where(what == k.RELEASE, loc > v.start, sec > v.first_sector())
+    ahead_of_it = np.where(
+        what == runarrays.RELEASE, loc > v.start, sec > v.first_sector()
+    )
     loc, what, sec = loc[ahead_of_it], what[ahead_of_it], sec[ahead_of_it]
     if finish:
         loc, what, sec = (
             np.append(loc, v.ends[-1]),
-            np.append(what, k.FINISH),
+            np.append(what, runarrays.FINISH),
             np.append(sec, len(v.ends) - 1),
         )
 
     # The end sorts before points at the same position if the robot stops there.
-    where = np.where((what == k.FINISH) & stops, loc - 2.0 * k.PLACE_TOLERANCE, loc)
+    where = np.where(
+        (what == runarrays.FINISH) & stops, loc - 2.0 * runarrays.PLACE_TOLERANCE, loc
+    )
     order = np.lexsort((sec, what, where))
     return loc[order], what[order], sec[order]
 

@@ -51,6 +51,7 @@ from botyard.protocols.vda5050.states import (
 from botyard.traffic.engine import Traffic
 from botyard.traffic.geometry import SearchLimit
 from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Policy, Supervisor
@@ -97,7 +98,7 @@ class _Orders(Supervisor):
 
     def policy(self) -> Policy:
         """Return a policy that grants no sectors; see the base class."""
-        return Policy(kind=k.NOBODY)
+        return Policy(kind=runarrays.NOBODY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

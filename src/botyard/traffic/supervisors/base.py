@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from botyard.errors import WorldError
-from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.task import I8, Task
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Policy:
     Attributes
     ----------
     kind : int
-        One of the policies of `botyard.traffic.kernels.events`; EXTERNAL: the
+        One of the policies of `botyard.traffic.kernels.runarrays`; EXTERNAL: the
         supervisor's own methods are called.
     chain : (n_sectors,) int64 array or None
         By global number, the last sector of the same robot that is granted together
@@ -39,7 +39,7 @@ class Policy:
         Pairs of global numbers: the second is not granted before the first is released.
     """
 
-    kind: int = k.EXTERNAL
+    kind: int = runarrays.EXTERNAL
     chain: I8 | None = None
     rank: I8 | None = None
     after: I8 | None = None

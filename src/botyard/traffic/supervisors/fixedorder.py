@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.supervisors.base import Policy, Supervisor, SupervisorError
 from botyard.traffic.task import I8, Task
 
@@ -60,7 +60,7 @@ class FixedOrder(Supervisor):
         from botyard.traffic.supervisors.reserving import Bankers
 
         events = Traffic(self.task, Bankers(), self.rules).run().events
-        rows = events.kind == k.ENTER
+        rows = events.kind == runarrays.ENTER
         return list(
             zip(events.robot[rows].tolist(), events.sector[rows].tolist(), strict=True)
         )
@@ -175,7 +175,7 @@ class FixedOrder(Supervisor):
 
     def policy(self) -> Policy:
         """See the base class."""
-        return Policy(kind=k.ORDER, after=self._after)
+        return Policy(kind=runarrays.ORDER, after=self._after)
 
 
 __all__ = ["FixedOrder"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from botyard.traffic.kernels import events as k
+from botyard.traffic.kernels import runarrays
 from botyard.traffic.supervisors.base import Policy, Supervisor, SupervisorError
 from botyard.traffic.task import I8, Task
 
@@ -30,7 +30,7 @@ class Nobody(Supervisor):
 
     def policy(self) -> Policy:
         """See the base class."""
-        return Policy(kind=k.NOBODY)
+        return Policy(kind=runarrays.NOBODY)
 
 
 class Dummy(Supervisor):
@@ -47,7 +47,7 @@ class Dummy(Supervisor):
 
     def policy(self) -> Policy:
         """See the base class."""
-        return Policy(kind=k.EVERYTHING)
+        return Policy(kind=runarrays.EVERYTHING)
 
 
 class FirstComeFirstServed(Supervisor):
@@ -58,7 +58,7 @@ class FirstComeFirstServed(Supervisor):
     """
 
     guarantee: ClassVar = "no collision; can deadlock"
-    kind: ClassVar = k.RESERVE
+    kind: ClassVar = runarrays.RESERVE
 
     def on_start(
         self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
@@ -257,7 +257,7 @@ class Bankers(FirstComeFirstServed):
     """
 
     guarantee: ClassVar = "no collision; no deadlock"
-    kind: ClassVar = k.BANKERS
+    kind: ClassVar = runarrays.BANKERS
 
     def on_start(
         self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]

@@ -1,0 +1,260 @@
+"""Policies that reserve sectors: which robot may enter which sector, and who is served next."""
+
+from __future__ import annotations
+
+from botyard.traffic.kernels.jit import inline_kernel
+from botyard.traffic.kernels.robotmotion import (
+    allow_sectors,
+    set_off,
+)
+from botyard.traffic.kernels.runarrays import (
+    ALLOWED,
+    ASKED,
+    BANKERS,
+    DONE,
+    EVERYTHING,
+    LEAVES,
+    ORDER,
+    POLICY,
+    RESERVE,
+    TAIL,
+    TESTS,
+    World,
+)
+
+
+@inline_kernel
+def _ranks(w: World, i: int, j: int) -> bool:
+    """Whether the sector that robot i waits for ranks before the one of robot j."""
+    a, b = (
+        w.rank[w.first[i] + w.i[i, ALLOWED] + 1],
+        w.rank[w.first[j] + w.i[j, ALLOWED] + 1],
+    )
+    return a < b or (a == b and i < j)
+
+
+@inline_kernel
+def _is_free(w: World, i: int, k: int) -> bool:
+    """Whether no held sector conflicts with sector k of a robot or with its chain."""
+    for g in range(w.first[i] + k, w.first[i] + w.chain[w.first[i] + k] + 1):
+        for c in range(w.starts[g], w.starts[g + 1]):
+            if w.held[w.others[c]]:
+                return False
+
+    return True
+
+
+@inline_kernel
+def _blocking_sector(w: World, j: int, allowed: int) -> int:
+    """Return a sector held in `w.sim` that blocks the path of robot j; −1 for none.
+
+    The path is the part beyond the sector `allowed`.
+    """
+    for g in range(w.first[j] + allowed + 1, w.first[j + 1]):
+        for c in range(w.starts[g], w.starts[g + 1]):
+            if w.sim[w.others[c]]:
+                return w.others[c]
+
+    return -1
+
+
+@inline_kernel
+def _ends_on_way(w: World, j: int) -> bool:
+    """Whether the last sector of robot j blocks a robot that has not finished."""
+    last = w.first[j + 1] - 1
+    for c in range(w.starts[last], w.starts[last + 1]):
+        other = w.others[c]
+        o = w.owner[other]
+        if not w.done[o] and other - w.first[o] >= w.i[o, TAIL]:
+            return True
+
+    return False
+
+
+@inline_kernel
+def is_safe(w: World, i: int, k: int) -> bool:
+    """Banker's test: can all robots finish one by one if robot i gets sector k?
+
+    `sim` holds the sectors that are held then. A robot can finish if no other robot
+    holds a sector that conflicts with the rest of its path. Its last sector, where it
+    stays, must not block a robot that has not finished. Each robot that finishes
+    releases its other sectors.
+    """
+    w.c[TESTS] += 1
+    n = len(w.first) - 1
+    left = 0
+    for j in range(n):
+        w.done[j] = w.i[j, DONE]
+        w.why[j] = -1
+        if not w.done[j]:
+            left += 1
+
+    progress = True
+    while left > 0 and progress:
+        progress = False
+        for j in range(n):
+            if w.done[j]:
+                continue
+            # The sector that blocked it is still held, so a new search would find it
+            # again.
+            if w.why[j] >= 0 and w.sim[w.why[j]]:
+                continue
+            allowed = k if j == i else w.i[j, ALLOWED]
+            w.why[j] = _blocking_sector(w, j, allowed)
+            # It cannot finish before others do.
+            if w.why[j] >= 0:
+                continue
+            # It would block other robots for ever.
+            if not w.c[LEAVES] and _ends_on_way(w, j):
+                continue
+            for g in range(w.first[j] + w.i[j, TAIL], w.first[j] + allowed + 1):
+                w.sim[g] = 0
+            # It stays in its last sector.
+            if not w.c[LEAVES]:
+                w.sim[w.first[j + 1] - 1] = 1
+            w.done[j] = 1
+            left -= 1
+            progress = True
+
+    return left == 0
+
+
+@inline_kernel
+def _may(w: World, i: int) -> bool:
+    """Whether the policy permits a robot its next sector."""
+    k = w.i[i, ALLOWED] + 1
+    g = w.first[i] + k
+    if w.c[POLICY] == EVERYTHING:
+        return True
+    # The plan orders all conflicts, so it waits only for the earlier sectors of the
+    # plan.
+    if w.c[POLICY] == ORDER:
+        return w.need[g] == 0
+    if not _is_free(w, i, k):
+        return False
+    # A free sector is not enough: all robots must still be able to finish.
+    if w.c[POLICY] == BANKERS:
+        # A sector without conflicts leaves the state as safe as it was.
+        if w.starts[g] == w.starts[g + 1]:
+            return True
+        for s in range(len(w.held)):
+            w.sim[s] = w.held[s]
+        w.sim[g] = 1
+        return is_safe(w, i, k)
+
+    return True
+
+
+@inline_kernel
+def serve(w: World, i: int, t: float) -> bool:
+    """Permit a robot the next sector it waits for and its chain, if the policy does.
+
+    The caller calls `set_off` after it. Returns whether the robot got a sector.
+    """
+    if w.i[i, ALLOWED] >= w.i[i, ASKED] or not _may(w, i):
+        return False
+    k = w.i[i, ALLOWED] + 1
+    for g in range(w.first[i] + k, w.first[i] + w.chain[w.first[i] + k] + 1):
+        w.held[g] = 1
+        allow_sectors(w, i, t)
+
+    return True
+
+
+@inline_kernel
+def _is_waiting(w: World, j: int) -> bool:
+    """Whether a robot has asked for a sector that is not permitted yet."""
+    return w.i[j, ALLOWED] < w.i[j, ASKED]
+
+
+@inline_kernel
+def _waits_for(w: World, j: int, g: int) -> bool:
+    """Whether robot j waits for sector g, alone or as a part of a chain."""
+    k, s = w.i[j, ALLOWED] + 1, g - w.first[j]
+    return k <= w.i[j, ASKED] and k <= s and s <= w.chain[w.first[j] + k]
+
+
+@inline_kernel
+def _queue_waiting(w: World, g: int) -> int:
+    """Write to `w.queue` the robots that may go on after the release of sector g.
+
+    Each robot occurs once. Returns their number.
+    """
+    n = 0
+    # A release can make any unsafe grant safe, also one without a conflict with it.
+    if w.c[POLICY] == BANKERS:
+        for j in range(len(w.first) - 1):
+            if _is_waiting(w, j):
+                w.queue[n] = j
+                n += 1
+    # Only sectors that follow it in the plan can become free.
+    elif w.c[POLICY] == ORDER:
+        for c in range(w.after_starts[g], w.after_starts[g + 1]):
+            j = w.owner[w.after[c]]
+            # A robot can use this sector only if it is its next one.
+            if w.first[j] + w.i[j, ALLOWED] + 1 == w.after[c] and _is_waiting(w, j):
+                w.queue[n] = j
+                n += 1
+    # Only robots that wait for a conflicting sector can become free.
+    elif w.c[POLICY] == RESERVE:
+        for c in range(w.starts[g], w.starts[g + 1]):
+            j = w.owner[w.others[c]]
+            if not _waits_for(w, j, w.others[c]):
+                continue
+            # Several sectors of a robot may conflict with this one.
+            seen = False
+            for q in range(n):
+                if w.queue[q] == j:
+                    seen = True
+
+            if not seen:
+                w.queue[n] = j
+                n += 1
+
+    return n
+
+
+@inline_kernel
+def serve_freed(w: World, g: int, t: float) -> None:
+    """Release a sector, and serve the robots that waited for it, by rank."""
+    w.held[g] = 0
+    # It no longer blocks the sectors that follow it in the plan.
+    if w.c[POLICY] == ORDER:
+        for c in range(w.after_starts[g], w.after_starts[g + 1]):
+            w.need[w.after[c]] -= 1
+
+    n = _queue_waiting(w, g)
+    # Insertion sort by rank, because the robots are few.
+    for a in range(1, n):
+        j = w.queue[a]
+        b = a - 1
+        while b >= 0 and _ranks(w, j, w.queue[b]):
+            w.queue[b + 1] = w.queue[b]
+            b -= 1
+
+        w.queue[b + 1] = j
+
+    a, last = 0, -1
+    while a < n:
+        j = w.queue[a]
+        # This robot has received all that it can get now.
+        if last >= 0 and last != j:
+            set_off(w, last, t)
+            last = -1
+
+        if serve(w, j, t):
+            last = j
+            # Its next request has its own rank.
+            if _is_waiting(w, j):
+                b = a
+                while b + 1 < n and _ranks(w, w.queue[b + 1], j):
+                    w.queue[b] = w.queue[b + 1]
+                    b += 1
+
+                w.queue[b] = j
+                continue
+
+        a += 1
+
+    if last >= 0:
+        set_off(w, last, t)
