@@ -298,7 +298,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     builder, packer = ChunkBuilder(), zstandard.ZstdCompressor()
     summary = mcap.Summary()
     parts = [
-        mcap.beginning("", "x"),
+        mcap.file_start("", "x"),
         summary.channel(mcap.Channel(1, "/t", "x", mcap.Schema(1, "s", "", b""))),
     ]
     for k in range(30):
@@ -406,7 +406,7 @@ def test_a_damaged_recording_gives_what_is_whole(
 
 
 def _file(*records: bytes) -> bytes:
-    return mcap.beginning("", "x") + b"".join(records)
+    return mcap.file_start("", "x") + b"".join(records)
 
 
 def _chunk(packed: bytes, raw: int, compression: str = "zstd") -> bytes:
@@ -527,7 +527,7 @@ def _of_nothing(count: int) -> bytes:
         + mcap.record(Op.FOOTER, bytes(20))
         + mcap.MAGIC
     )
-    return mcap.beginning("ros2", "x") + _chunk(packed, 9 * count // 2) * 2 + end
+    return mcap.file_start("ros2", "x") + _chunk(packed, 9 * count // 2) * 2 + end
 
 
 def test_records_are_counted(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from botyard.model.scene import Scene
 from botyard.recording import built, load, resimulate
 from botyard.recording.fallback import open_player
 from botyard.recording.reader import Reader
-from botyard.recording.verify import beginning, first_state
+from botyard.recording.verify import first_state, recorded_start
 from botyard.sim import state as sim_state
 from botyard.sim import statehead
 from botyard.sim.simulation import Simulation
@@ -95,7 +95,7 @@ def world_of(tmp_path: Path) -> Any:
             file.with_name(file.name.partition(".")[0] + "-none.mcap.xz"), tmp_path
         )
         with Reader(path) as reader:
-            start = beginning(reader, first_state(reader, reader.messages()))
+            start = recorded_start(reader, first_state(reader, reader.messages()))
         sim = Simulation(start.scene, step=start.setup.step)
         sim.core.states.know(start.models)
         return sim

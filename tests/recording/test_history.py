@@ -169,9 +169,9 @@ def test_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (
         sim.history.moment(-5.0)
         == sim.history.moments[0]
-        == sim.history.beside(sim.history.moments[2], -7)
+        == sim.history.neighbour_of(sim.history.moments[2], -7)
     )
-    assert sim.history.beside(sim.history.moments[0], 2) == sim.history.moments[2]
+    assert sim.history.neighbour_of(sim.history.moments[0], 2) == sim.history.moments[2]
     sim.history.stop()
     sim.step(10)
     assert not sim.history.is_on and sim.history.span is None and not sim._looks

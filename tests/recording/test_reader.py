@@ -53,7 +53,7 @@ class File(NamedTuple):
 @cache
 def recorded() -> File:
     """A small file, whose second chunk has a channel that the first lacks."""
-    summary, data, chunks = Summary(), bytearray(mcap.beginning("ros2", "test")), []
+    summary, data, chunks = Summary(), bytearray(mcap.file_start("ros2", "test")), []
     at, about = len(data), mcap.metadata("botyard", {"seed": "3"})
     data += about
     summary.metadata("botyard", at, len(about))

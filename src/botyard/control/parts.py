@@ -352,7 +352,7 @@ class Maps(Protocol):
         """
         ...
 
-    def beside(self, job: Callable[[], T]) -> Future[T]:
+    def run_in_thread(self, job: Callable[[], T]) -> Future[T]:
         """Run a blocking job in a low-priority thread.
 
         Return a future of its result.

@@ -72,7 +72,7 @@ def last_map(source: Source, meter: Meter, topic: str | None = None) -> Any:
     MapError
         The bag cannot be read, has no map, or has several topics that may be the map's.
     """
-    path = source.beside(Path(source.name).name, "the bag")
+    path = source.sibling_file(Path(source.name).name, "the bag")
     last = None
 
     def choose(topics: list[str]) -> list[str]:

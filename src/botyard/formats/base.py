@@ -125,7 +125,7 @@ class Source:
 
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
-    def beside(self, name: str, what: str) -> Path:
+    def sibling_file(self, name: str, what: str) -> Path:
         """Return the path of a file that this one refers to.
 
         Raises

@@ -72,7 +72,7 @@ def _open_map(source: Source, name: str, options: Options) -> Scene:
     # them.
     root = None if path is not None else source.root
     if path is None:
-        path = source.beside(name, "the map")
+        path = source.sibling_file(name, "the map")
         if root is None and not os.path.isfile(path):
             path = find_map(path if Path(name).parent != Path() else name)
 

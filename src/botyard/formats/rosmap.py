@@ -292,7 +292,7 @@ def read(source: Source, options: Options = Options()) -> World:
     """
     meter = Meter(options.budget, source.name)
     m = parse(source.text, source.name, meter)
-    image = source.beside(m.image, "the image")
+    image = source.sibling_file(m.image, "the image")
     try:
         data = read_bytes(image, meter)
     except BudgetError:

@@ -414,7 +414,7 @@ class _Reader:
             return self._spec(
                 where,
                 lambda: find_robot(
-                    self._source.beside(model, "the model"), self._options.budget
+                    self._source.sibling_file(model, "the model"), self._options.budget
                 ),
             )
 

@@ -257,7 +257,7 @@ class History(ReadOnly):
         """
         return self._at(time)[1]
 
-    def beside(self, moment: Moment, by: int) -> Moment:
+    def neighbour_of(self, moment: Moment, by: int) -> Moment:
         """Return the moment `by` places after another one (negative: before it).
 
         Beyond the ends it is the oldest or the latest moment.

@@ -394,7 +394,7 @@ class Summary:
         )
 
 
-def beginning(profile: str, library: str) -> bytes:
+def file_start(profile: str, library: str) -> bytes:
     """Return the start of a file."""
     return MAGIC + record(Op.HEADER, text(profile), text(library))
 
@@ -417,7 +417,7 @@ __all__ = [
     "Op",
     "Schema",
     "Summary",
-    "beginning",
+    "file_start",
     "metadata",
     "record",
     "text",

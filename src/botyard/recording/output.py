@@ -108,7 +108,7 @@ class McapFile:
         self._summary = Summary()
         self._checksum = 0
         try:
-            self._write(mcap.beginning(PROFILE, LIBRARY))
+            self._write(mcap.file_start(PROFILE, LIBRARY))
             at = self.size
             size = self._write(mcap.metadata("botyard", start.metadata))
             self._summary.metadata("botyard", at, size)

@@ -32,7 +32,7 @@ from botyard.recording.own_channels import (
     unpack_json,
 )
 from botyard.recording.reader import Message, Reader
-from botyard.recording.verify import Beginning, beginning, first_state
+from botyard.recording.verify import Beginning, first_state, recorded_start
 from botyard.sim.journal import (
     AddBox,
     AddRobots,
@@ -227,7 +227,7 @@ def read_track(
     """
     with Reader(path, budget) as file:
         first = first_state(file, file.messages((STATES,)))
-        start = beginning(file, first, budget)
+        start = recorded_start(file, first, budget)
         return _Maker(file, start, budget).make(progress)
 
 

@@ -238,7 +238,7 @@ def resimulate(
         known = len(file.problems)
         records = file.messages((STATES, JOURNAL, CHECKS, DIGESTS, EVENTS))
         first = first_state(file, records)
-        start = beginning(file, first, budget)
+        start = recorded_start(file, first, budget)
         try:
             run = _Run(start, first, file.path, budget)
         except BotyardError as error:
@@ -288,7 +288,7 @@ def _version(file: Reader) -> str:
     return f" ({programs[0]} wrote it, this is {programs[1]})" if programs else ""
 
 
-def beginning(file: Reader, first: bytes, budget: Budget = Budget()) -> Beginning:
+def recorded_start(file: Reader, first: bytes, budget: Budget = Budget()) -> Beginning:
     """Read setup, scene and models of a recording.
 
     Raises
@@ -591,8 +591,8 @@ __all__ = [
     "Beginning",
     "Divergence",
     "Proof",
-    "beginning",
     "first_state",
     "make",
+    "recorded_start",
     "resimulate",
 ]

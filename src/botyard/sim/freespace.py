@@ -476,9 +476,9 @@ def _blocks(cells: I8) -> tuple[I4, I4, U1]:
     free = np.diff(at, append=len(cells))
     taken = np.diff(cells[at], prepend=0)
     taken[1:] -= free[:-1]
-    # A byte holds at most `MAX_RUN`. Entries without free cells precede a run with more
-    # taken cells than that; entries without taken cells follow a longer run of free
-    # cells.
+    # A byte holds at most `MAX_RUN`, so longer runs are split into several entries. A
+    # longer run of taken cells starts with entries without free cells; a longer run of
+    # free cells ends with entries without taken cells.
     waiting = np.maximum(taken - 1, 0) // MAX_RUN
     count = waiting + (free + MAX_RUN - 1) // MAX_RUN
     run = np.repeat(np.arange(len(at)), count)

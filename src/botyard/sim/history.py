@@ -85,7 +85,7 @@ class History(Protocol[S]):
         """
         ...
 
-    def beside(self, moment: Moment, by: int) -> Moment:
+    def neighbour_of(self, moment: Moment, by: int) -> Moment:
         """Return the moment `by` places after another one.
 
         A negative number selects an earlier moment.

@@ -31,7 +31,7 @@ MAX_RAYS = 100_000
 def _delay(robot: Member, key: Hashable, spec: LaserSpec | SonarSpec) -> None:
     """Apply the latency and the rate of the model to the readings."""
     delay = Delay.of(spec)
-    # A sensor without delay must stay free of charge for worlds without latency.
+    # Worlds without latency must not spend time on delays.
     if delay != Delay():
         robot._core.devices.delay(key, delay)
 

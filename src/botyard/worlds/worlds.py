@@ -252,8 +252,8 @@ class Worlds(StartingWorlds):
 
             faults = self._faults(chosen)
             if len(wrong):
-                # Worlds with invalid numbers were not called, so that the kernel knows
-                # no fault.
+                # The kernel has not run for worlds with invalid numbers, so it reports
+                # no fault for them.
                 faults |= {
                     i: self._describe_number(i)
                     for i in wrong.tolist()

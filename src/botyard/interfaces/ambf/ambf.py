@@ -159,7 +159,7 @@ class WorldObject(AmbfObject):
                 a.types["ambf_msgs/WorldState"](**fields), "ambf_msgs/WorldState"
             )
 
-        return Template(make, [self.beginning(wire), "Q" * len(names), "I", "ff"])
+        return Template(make, [self.header_format(wire), "Q" * len(names), "I", "ff"])
 
     def take(self, message: Any) -> None:
         """Execute a World command: lockstep."""

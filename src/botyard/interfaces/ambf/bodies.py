@@ -232,7 +232,7 @@ class Body(AmbfObject):
 
         numbers = "16d" if old else "22d"
         arrays = [f"{extra}f", f"{shown}f"] if old else [f"{shown}f"] * 3
-        return Template(make, [self.beginning(wire), "I", "fff", numbers, *arrays])
+        return Template(make, [self.header_format(wire), "I", "fff", numbers, *arrays])
 
     # -- commands
 

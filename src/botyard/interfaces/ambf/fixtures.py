@@ -182,7 +182,7 @@ class SensorObject(AmbfObject):
             )
             return types.encode_ros1(message, "ambf_msgs/SensorState")
 
-        return Template(make, [self.beginning("ros1"), "I", "ff"])
+        return Template(make, [self.header_format("ros1"), "I", "ff"])
 
     def state(self) -> Any:
         """Make the state message; see `AmbfObject`."""
@@ -442,7 +442,7 @@ class VehicleObject(AmbfObject):
             )
             return encode(message, "ambf_msgs/VehicleState")
 
-        return Template(make, [self.beginning(wire), "I", "fff", "10d"])
+        return Template(make, [self.header_format(wire), "I", "fff", "10d"])
 
     def take(self, message: Any) -> None:
         """Execute a command for the wheels, or a wrench of the chassis."""

@@ -173,7 +173,7 @@ class AmbfObject:
         return self.published & 0xFFFFFFFF, stamp.sec, stamp.nanosec
 
     @staticmethod
-    def beginning(wire: str) -> str:
+    def header_format(wire: str) -> str:
         """Return the `struct` format of the numbers of a header.
 
         See `botyard.protocols.ambf.template.Template`.

@@ -748,7 +748,7 @@ class PageRequests:
             except BotyardError as error:
                 models.append(pushes.broken_model(name, shown(error, MAX_PROBLEM)))
 
-        found = self.maps.beside(self.maps.names)
+        found = self.maps.run_in_thread(self.maps.names)
         yield found
         maps = [
             pushes.MapFile(name=name, shipped=shipped)

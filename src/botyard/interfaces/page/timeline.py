@@ -213,7 +213,7 @@ class LookBack:
 
         shown_now = history.span[1] if past is None else past.moment
         time = (
-            history.beside(shown_now, request.by).time
+            history.neighbour_of(shown_now, request.by).time
             if request.time is None
             else request.time
         )

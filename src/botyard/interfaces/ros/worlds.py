@@ -92,7 +92,7 @@ class Worlds:
                 "remark": other_sources(request.additional_sources),
             }
 
-        return then(maps.beside(maps.names), answer)
+        return then(maps.run_in_thread(maps.names), answer)
 
     def current(self, _request: Any) -> Answer:
         """Return the loaded world (GetCurrentWorld)."""

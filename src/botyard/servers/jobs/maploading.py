@@ -153,7 +153,7 @@ class MapLoader:
             path = Path(sim.scene.source).resolve()
             self._map = (path, reading.modified(path))
 
-    def beside(self, job: Callable[[], T]) -> Future[T]:
+    def run_in_thread(self, job: Callable[[], T]) -> Future[T]:
         """Run a job in a thread that yields to the steps.
 
         Return a future of its result.

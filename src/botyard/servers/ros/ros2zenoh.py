@@ -394,7 +394,7 @@ class Ros2Zenoh(CdrTransport):
         """Close the session."""
         if self._lookout is not None:
             self._lookout.cancel()
-        # Closing blocks.
+        # `close` of the session blocks, so it runs in a thread.
         await asyncio.get_running_loop().run_in_executor(None, self.session.close)
 
 

@@ -490,22 +490,22 @@ class PageServer:
         if scene is None:
             return PlainTextResponse("this is not the current map", 404)
 
-        async def beside(job: Callable[[], bytes]) -> bytes:
-            return await asyncio.wrap_future(self.desk.maps.beside(job))
+        async def in_thread(job: Callable[[], bytes]) -> bytes:
+            return await asyncio.wrap_future(self.desk.maps.run_in_thread(job))
 
         # The lock lets concurrent requests share one encoding.
         async with self._packing:
             if self._packed[0] != name:
                 self._packed = (
                     name,
-                    await beside(lambda: gzip.compress(encode_map(scene), 3)),
+                    await in_thread(lambda: gzip.compress(encode_map(scene), 3)),
                 )
 
         headers = {"cache-control": "private, max-age=86400", "vary": "Accept-Encoding"}
         if "gzip" in request.headers.get("accept-encoding", ""):
             data, headers["content-encoding"] = self._packed[1], "gzip"
         else:
-            data = await beside(lambda: gzip.decompress(self._packed[1]))
+            data = await in_thread(lambda: gzip.decompress(self._packed[1]))
 
         return Response(data, media_type="application/octet-stream", headers=headers)
 
@@ -569,7 +569,7 @@ class PageServer:
             return PlainTextResponse(NOT_YOURS, 401)
         world = world_of(self.hub.sim)
         data = await asyncio.wrap_future(
-            self.desk.maps.beside(lambda: saving.packed(world))
+            self.desk.maps.run_in_thread(lambda: saving.packed(world))
         )
         return Response(data, media_type="application/zip")
 
