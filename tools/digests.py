@@ -39,7 +39,7 @@ from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.kinematics import Axes
-from botyard.model.mapbuilder import maze, warehouse
+from botyard.model.mapgenerators import maze, warehouse
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.readings import Action
 from botyard.model.robot import CommandSpec

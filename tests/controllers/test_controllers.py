@@ -23,7 +23,8 @@ from botyard.controllers.registry import (
 )
 from botyard.errors import CommandLineError, WorldError
 from botyard.geometry import Pose
-from botyard.model.mapbuilder import MapBuilder, hall
+from botyard.model.mapbuilder import MapBuilder
+from botyard.model.mapgenerators import hall
 from botyard.model.world import Program, thing
 from botyard.sim.places import Places
 from botyard.sim.simulation import Robot, Simulation

@@ -64,7 +64,8 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Simulation
 from botyard.testing import check_device
-from botyard.testing.devices import _room, _world
+from botyard.testing.device_world import _room
+from botyard.testing.device_world import device_world as _world
 from tests.recording.proving import prove
 
 BEACON = Path(__file__).resolve().parents[2] / "examples/plugins/beacon"

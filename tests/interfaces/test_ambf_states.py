@@ -15,7 +15,7 @@ import botyard
 from botyard.app.compose import compose
 from botyard.geometry import Pose, inverse, transform_point
 from botyard.interfaces.ambf.ambf import Ambf
-from botyard.interfaces.ambf.fixtures import HIT_TOLERANCE
+from botyard.interfaces.ambf.rangesensors import HIT_TOLERANCE
 from botyard.interfaces.ambf.surroundings import stamp_now
 from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.ros_messages.types import Types

@@ -13,14 +13,9 @@ from hypothesis import strategies as st
 from botyard.engine.build import BodySpec
 from botyard.errors import WorldError
 from botyard.geometry import Pose
-from botyard.model.mapbuilder import (
-    GENERATORS,
-    MapBuilder,
-    hall,
-    maze,
-    office,
-    warehouse,
-)
+from botyard.model import mapbuilder
+from botyard.model.mapbuilder import MapBuilder
+from botyard.model.mapgenerators import GENERATORS, hall, maze, office, warehouse
 from botyard.model.obstacles import disc
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Simulation
@@ -229,3 +224,10 @@ def test_the_same_arguments_give_the_same_map(name: str) -> None:
 def test_wrong_sizes(make, complaint: str) -> None:
     with pytest.raises(WorldError, match=complaint):
         make()
+
+
+def test_the_old_place_of_the_generators_works_and_names_the_new_one() -> None:
+    with pytest.warns(DeprecationWarning, match=r"botyard\.model\.mapgenerators"):
+        assert mapbuilder.maze is maze
+    with pytest.raises(AttributeError, match="no attribute 'castle'"):
+        _ = mapbuilder.castle

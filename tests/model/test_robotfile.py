@@ -29,13 +29,7 @@ from botyard.model.accessories import GripperSpec
 from botyard.model.beams import ReflectorRule
 from botyard.model.devices import DeviceSpec
 from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
-from botyard.model.filetables import (
-    FileTable,
-    TableError,
-    checked,
-    degrees_of,
-    file_table,
-)
+from botyard.model.filetables import FileTable, degrees_of, file_table
 from botyard.model.kinematics import Axes, Drive, MotionLimits
 from botyard.model.library import (
     load_laser,
@@ -55,6 +49,7 @@ from botyard.model.robot import (
 )
 from botyard.model.robotfile import to_table
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
+from botyard.model.tablecheck import TableError, checked
 from botyard.units import from_deg
 
 # -- any description

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import botyard
 from botyard.errors import ArgumentError, ModelError, WorldError
-from botyard.model import mapbuilder
+from botyard.model import mapgenerators
 from botyard.model.obstacles import Returns
 from botyard.model.scene import Scene, SpecialWalls
 
@@ -104,7 +104,7 @@ def test_halls_and_blocks_of_lines_are_not_filled() -> None:
     assert room[1, :3].all() and room[:3, 1].all() and room[5, 5:70].sum() == 0, (
         "also where walls overlap in the corners"
     )
-    scene = mapbuilder.warehouse()
+    scene = mapgenerators.warehouse()
     raster = scene.to_array(0.05)
     assert scene.start is not None and raster.solid.mean() < 0.1
     assert not raster.solid[

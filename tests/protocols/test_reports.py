@@ -17,7 +17,7 @@ from botyard.geometry import Pose
 from botyard.model.kinematics import Axes, MotionLimits
 from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Returns
-from botyard.model.robotport import Timing
+from botyard.model.robotstate import Timing
 from botyard.model.scene import Area, GeoReference, Scene
 from botyard.protocols.pioneer import reportbuilder
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame

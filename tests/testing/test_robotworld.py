@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from botyard.errors import ArgumentError, UnknownNameError
-from botyard.testing.robotworld import Failure, RobotWorld, Settings
+from botyard.testing.robotworld import RobotWorld, Settings
+from botyard.testing.runcondition import Failure
 
 
 @pytest.mark.parametrize(

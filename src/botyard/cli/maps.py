@@ -18,7 +18,7 @@ from botyard.cli.options import max_read_option
 from botyard.formats.budget import OPTION, Budget
 from botyard.formats.mapsearch import builtin_maps
 from botyard.formats.registry import load_scene
-from botyard.model.mapbuilder import GENERATORS
+from botyard.model.mapgenerators import GENERATORS
 from botyard.model.scene import Scene
 from botyard.names import escaped, shown
 from botyard.processes.slow_notice import telling

@@ -43,12 +43,7 @@ from botyard.formats.worldoptions import as_mapping, refusal
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec
-from botyard.model.filetables import (
-    Pair,
-    TableError,
-    file_table,
-    pose_of,
-)
+from botyard.model.filetables import Pair, file_table, pose_of
 from botyard.model.library import load_laser, robot_of
 from botyard.model.obstacles import BoxObject, Returns, disc, rectangle
 from botyard.model.robot import RobotSpec
@@ -59,6 +54,7 @@ from botyard.model.robotfile import (
     mounted_laser,
 )
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
+from botyard.model.tablecheck import TableError
 from botyard.model.tracing import closed, place_segments
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
 from botyard.names import check_name, is_name, shown

@@ -11,13 +11,7 @@ from botyard.formats.base import Source
 from botyard.formats.worldoptions import WorldOptions
 from botyard.model.beams import ReflectorRule
 from botyard.model.dynamics import DynamicsSpec, PoseController
-from botyard.model.filetables import (
-    FileTable,
-    Pair,
-    Strict,
-    Triple,
-    file_table,
-)
+from botyard.model.filetables import FileTable, Pair, Triple, file_table
 from botyard.model.obstacles import Returns
 from botyard.model.robotfile import (
     LASER_MOUNT,
@@ -25,6 +19,7 @@ from botyard.model.robotfile import (
     LaserMount,
     ReturnsTable,
 )
+from botyard.model.tablecheck import Strict
 from botyard.model.world import Settings
 
 VERSION: Final = 1

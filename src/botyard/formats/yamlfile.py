@@ -12,7 +12,7 @@ import yaml
 
 from botyard.errors import FormatError
 from botyard.formats.budget import Meter
-from botyard.model.filetables import TableError, checked
+from botyard.model.tablecheck import TableError, checked
 from botyard.names import shown
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from botyard.learning.tasks.base import F4, F8, EpisodeDraws
 from botyard.learning.tasks.navigate import Navigate
 from botyard.learning.tasks.robots import clutter, plaza
 from botyard.learning.tasks.social import SocialNavigate
-from botyard.model.mapbuilder import office
+from botyard.model.mapgenerators import office
 from botyard.model.scene import Scene
 from botyard.navigation.walls import distances_to
 from botyard.worlds.worlds import Worlds

@@ -11,7 +11,8 @@ from typing import Any, Final, cast
 
 from botyard.errors import ModelError
 from botyard.model.devices import CARRIED, DeviceSpec, find_device, is_default
-from botyard.model.filetables import TableError, checked, file_table
+from botyard.model.filetables import file_table
+from botyard.model.tablecheck import TableError, checked
 from botyard.names import shown
 
 MAX_DEVICES: Final = 100

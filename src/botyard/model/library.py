@@ -27,7 +27,6 @@ from botyard.api.plugins import Group
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import Pose
 from botyard.model.devices import device_names
-from botyard.model.filetables import TableError, checked
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import (
     LaserFile,
@@ -38,6 +37,7 @@ from botyard.model.robotfile import (
     to_table,
 )
 from botyard.model.sensors import LaserSpec
+from botyard.model.tablecheck import TableError, checked
 from botyard.names import is_name, shown
 
 

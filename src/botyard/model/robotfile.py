@@ -28,10 +28,7 @@ from botyard.model.dynamics import DynamicsSpec
 from botyard.model.filetables import (
     FileTable,
     Pair,
-    Strict,
-    TableError,
     Triple,
-    checked,
     file_table,
     pose_of,
     triple_of,
@@ -39,6 +36,7 @@ from botyard.model.filetables import (
 from botyard.model.obstacles import Returns
 from botyard.model.robot import PioneerSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
+from botyard.model.tablecheck import Strict, TableError, checked
 
 LoadLaser = Callable[[str], LaserSpec]
 

@@ -21,7 +21,8 @@ from botyard.geometry import Twist
 from botyard.model.devices import DeviceSpec
 from botyard.model.raster import extent, is_drawn, rasterise
 from botyard.model.robot import RobotSpec
-from botyard.model.robotport import BodyColumns, RobotPort
+from botyard.model.robotport import RobotPort
+from botyard.model.robotstate import BodyColumns
 from botyard.model.rosmessages import SCAN
 from botyard.model.scene import Scene
 from botyard.protocols.ros_messages.graphoffers import Topic
@@ -114,7 +115,7 @@ class _Fleet:
 
 
 class _Reader:
-    """Device with fixed settings; replaces `botyard.model.robotport.DeviceReader`."""
+    """Device with fixed settings; replaces `botyard.model.equipmentport.DeviceReader`."""
 
     def __init__(self, live: Any, reading: Any) -> None:
         self.spec: DeviceSpec = live.spec

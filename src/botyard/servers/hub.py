@@ -22,7 +22,7 @@ from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import Listener
 from botyard.errors import NotNowError
 from botyard.interfaces.pioneer.reporting import Reporter
-from botyard.model.robotport import Timing
+from botyard.model.robotstate import Timing
 from botyard.servers.jobs.background import Background
 from botyard.servers.pioneer.bulksend import bulk_sender
 from botyard.servers.timeshare import TimeShare

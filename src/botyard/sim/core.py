@@ -33,7 +33,7 @@ from botyard.model.beams import Bundle
 from botyard.model.objects import Described
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
-from botyard.model.robotport import Timing
+from botyard.model.robotstate import Timing
 from botyard.model.scene import Scene
 from botyard.model.world import Program
 from botyard.names import MAX_NAME

@@ -16,7 +16,7 @@ from botyard.engine import commands as cmd
 from botyard.geometry import Pose
 from botyard.model.devices import DeviceSpec, PioneerFields
 from botyard.model.readings import GripperState, LaserScan, SonarReadings
-from botyard.model.robotport import RobotState, Timing
+from botyard.model.robotstate import RobotState, Timing
 from botyard.sim.commands import Commands
 from botyard.sim.fleet import Fleet
 from botyard.sim.robot import BaseRobot

@@ -24,7 +24,7 @@ from botyard.model.kinematics import Axes
 from botyard.model.obstacles import Visible
 from botyard.model.readings import GripperState
 from botyard.model.robot import RobotSpec
-from botyard.model.robotport import RobotState
+from botyard.model.robotstate import RobotState
 from botyard.sim import parameters
 from botyard.sim.commands import Commands
 from botyard.sim.contacts import touching

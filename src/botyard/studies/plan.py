@@ -20,8 +20,9 @@ from botyard.formats.budget import Budget, Meter
 from botyard.formats.jsonfile import brief
 from botyard.formats.models import find_robot
 from botyard.formats.yamlfile import YamlFile
-from botyard.model.filetables import Pair, Strict, TableError, checked
+from botyard.model.filetables import Pair
 from botyard.model.library import robot_of
+from botyard.model.tablecheck import Strict, TableError, checked
 from botyard.names import shown
 from botyard.processes.codeload import is_code
 from botyard.studies.run_spec import KEYS, RobotPart, Setup, filled, names_in, place_of

@@ -8,7 +8,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from botyard.model.filetables import Strict, Triple
+from botyard.model.filetables import Triple
+from botyard.model.tablecheck import Strict
 
 _NAME: Final = re.compile(r"\$(\$|port\.[\w-]+|[A-Za-z_]\w*)")
 PORT: Final = "port."

@@ -360,7 +360,8 @@ def _program(
     setup: Setup, seed: int, conditions: Conditions, recording: Path | None
 ) -> dict[str, Any]:
     """Run an outside program that controls the robots over the simulator's interfaces."""
-    from botyard.testing.robotworld import Failure, RobotWorld, Settings
+    from botyard.testing.robotworld import RobotWorld, Settings
+    from botyard.testing.runcondition import Failure
 
     part = setup.program
     assert part is not None

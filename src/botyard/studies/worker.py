@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO, Final
 
-from botyard.model.filetables import checked
+from botyard.model.tablecheck import checked
 from botyard.processes.child_process import stop_myself
 from botyard.processes.codeload import load_named
 from botyard.studies.messages import (

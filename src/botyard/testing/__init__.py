@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from botyard.testing.observer import Truth
     from botyard.testing.p2osclient import P2osClient
     from botyard.testing.protocol import check_protocol
-    from botyard.testing.robotworld import Failure, RobotWorld
+    from botyard.testing.robotworld import RobotWorld
+    from botyard.testing.runcondition import Failure
 
 _MODULE_OF = {
     "Condition": "testing.conditions",

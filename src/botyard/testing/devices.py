@@ -9,42 +9,30 @@ import json
 import math
 import pickle
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from botyard.codec.messages import DamagedMessage, NotDataError, decode, encode
-from botyard.devices.devicereader import DeviceReader
-from botyard.errors import BotyardError, WorldError
+from botyard.errors import BotyardError
 from botyard.formats.models import find_robot
-from botyard.geometry import Pose
 from botyard.model.devices import (
     CARRIED,
     STANDARD,
     Device,
     DeviceSpec,
-    Mark,
-    PioneerFields,
-    RosMessage,
     find_device,
     parameters_of,
 )
 from botyard.model.devicetables import spec_of, table_of
 from botyard.model.library import robot_of
-from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robotfile import RobotFile, to_table
-from botyard.model.rosmessages import Place
-from botyard.model.scene import GeoReference, Scene
+from botyard.model.scene import Scene
 from botyard.names import is_name
-from botyard.protocols.pioneer.reportbuilder import DEVICE_BITS, DEVICE_SIMSTAT
-from botyard.protocols.pioneer.reports import CONFIG_MAXIMA
-from botyard.sim.simulation import Robot, Simulation
+from botyard.sim.simulation import Robot
+from botyard.testing.device_interfaces import interface_problems
+from botyard.testing.device_world import STEPS, _room, device_of, device_world
 
-if TYPE_CHECKING:
-    from botyard.protocols.ros_messages.types import Types
-
-STEPS: Final = 8
-"""Default number of steps of each run."""
 _NOT_SI: Final = frozenset(
     {
         "deg",
@@ -113,7 +101,7 @@ def check_device(
     scene = _room() if scene is None else scene
     problems += _parameters(device, spec)
     # Each check has a world of its own, so that one failure does not hide others.
-    for check in (_readings, _determinism, _restoring, _idleness, _interfaces):
+    for check in (_readings, _determinism, _restoring, _idleness, interface_problems):
         try:
             problems += check(device, spec, scene, steps)
         except Exception as error:
@@ -123,63 +111,6 @@ def check_device(
             )
 
     return problems
-
-
-def _room() -> Scene:
-    """Return a room of 10 m × 10 m with a wall and marked, coloured objects.
-
-    It has a position on Earth, and a beacon that only fiducial sensors detect.
-    """
-    walls = [
-        (-5, -5, 5, -5),
-        (5, -5, 5, 5),
-        (5, 5, -5, 5),
-        (-5, 5, -5, -5),
-        # An inner wall that hides one of the objects.
-        (2.5, -2.0, 2.5, -1.0),
-    ]
-
-    def thing(
-        name: str, x: float, y: float, mark: int, color: str, **returns: Any
-    ) -> BoxObject:
-        made = Returns(fiducial=mark, **returns)
-        return BoxObject(
-            name=name,
-            pose=Pose(x, y, 0.3),
-            length=0.4,
-            width=0.4,
-            color=color,
-            returns=made,
-        )
-
-    boxes = (
-        thing("near", 2.0, 0.6, 7, "red"),
-        thing("behind the wall", 3.5, -2.2, 8, "blue"),
-        thing("beacon", -2.0, 1.0, 9, "green", obstacle=False, laser=0, sonar=False),
-    )
-    where = GeoReference(48.1, 11.5, 520.0)
-    return Scene(segments=np.array(walls, np.float64), boxes=boxes, georeference=where)
-
-
-def _world(spec: DeviceSpec, scene: Scene, **options: Any) -> tuple[Simulation, Robot]:
-    """Return a world with two moving robots.
-
-    One has the device and drives in a circle; the other has none and drives into a
-    wall.
-    """
-    sim = Simulation(scene, seed=5, **options)
-    # A heading that is not a multiple of 90°, so that swapped axes show.
-    robot = sim.add_robot(find_robot("p3dx").fitted(spec), "a", pose=(0.0, 0.0, 0.1))
-    # A second row in all columns finds devices that read the state of row 0.
-    other = sim.add_robot("p3dx", "b", pose=(-3.0, -3.0, math.pi))
-    robot.command(v=0.3, w=0.4)
-    other.command(v=0.5)
-    return sim, robot
-
-
-def _reader(robot: Robot, spec: DeviceSpec) -> DeviceReader[Any]:
-    """Return the device of the robot under test."""
-    return robot.devices[spec.type]
 
 
 # -- declaration
@@ -301,8 +232,8 @@ def _readings(
     """Check that reading is repeatable, changes nothing, and returns the declared
     columns.
     """
-    sim, robot = _world(spec, scene)
-    reader = _reader(robot, spec)
+    sim, robot = device_world(spec, scene)
+    reader = device_of(robot, spec)
     problems: list[str] = []
     for _ in range(steps):
         # The digest covers the whole state of the world, so any side effect of reading
@@ -366,8 +297,8 @@ def _course(
 
     `read` decides after which steps the device is also read.
     """
-    sim, robot = _world(spec, scene, **options)
-    reader = _reader(robot, spec)
+    sim, robot = device_world(spec, scene, **options)
+    reader = device_of(robot, spec)
     for n in range(steps):
         if read(n):
             reader.read()
@@ -398,17 +329,17 @@ def _restoring(
     device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
 ) -> list[str]:
     """Check that a cloned, restored or pickled world continues identically."""
-    sim, robot = _world(spec, scene)
+    sim, robot = device_world(spec, scene)
     sim.step(steps)
     state = sim.save_state()
     copy = sim.clone()
     sim.step(steps)
     # Both worlds step from the same state, so any difference is memory outside of it.
     copy.step(steps)
-    expected, digest = _reader(robot, spec).read(), sim.digest()
+    expected, digest = device_of(robot, spec).read(), sim.digest()
     problems = []
     if (
-        not _same(_reader(copy.robots["a"], spec).read(), expected)
+        not _same(device_of(copy.robots["a"], spec).read(), expected)
         or copy.digest() != digest
     ):
         problems.append(
@@ -418,7 +349,7 @@ def _restoring(
     sim.restore(state)
     sim.step(steps)
     if (
-        not _same(_reader(sim.robots["a"], spec).read(), expected)
+        not _same(device_of(sim.robots["a"], spec).read(), expected)
         or sim.digest() != digest
     ):
         problems.append(
@@ -435,8 +366,8 @@ def _idleness(
     device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
 ) -> list[str]:
     """Check that a device without a reader is not called and casts no beams."""
-    sim, robot = _world(spec, scene)
-    reader = _reader(robot, spec)
+    sim, robot = device_world(spec, scene)
+    reader = device_of(robot, spec)
     asked: list[int] = []
 
     def counted(one: Any, view: Any) -> Any:
@@ -460,213 +391,6 @@ def _idleness(
 
 
 # -- presentation
-
-
-def _interfaces(
-    device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
-) -> list[str]:
-    """Check everything that interfaces show: recording, marks, layer, Pioneer and ROS."""
-    sim, robot = _world(spec, scene)
-    sim.step(steps)
-    reading = _reader(robot, spec).read()
-    problems = _recorded(device, reading)
-    if device.marks is not None:
-        for mark in device.marks(spec, reading):
-            if not isinstance(mark, Mark) or not (
-                math.isfinite(mark.x) and math.isfinite(mark.y)
-            ):
-                problems.append(f"marks: expected Mark(x, y, text) in m, found {mark}")
-
-    bundles = [] if device.beams is None else device.beams(spec, False)
-    if device.layer == "laser" and (len(bundles) != 1 or bundles[0].shortest):
-        problems.append(
-            'layer: expected "sonar", or one bundle with one reading per beam'
-        )
-
-    if device.pioneer is not None:
-        problems += _pioneer(device.pioneer, spec, reading)
-    return problems + _ros(device, spec, reading, scene, steps)
-
-
-def _pioneer(
-    pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any
-) -> list[str]:
-    """Check the fields of Pioneer packets."""
-    problems = []
-    for name, bits in (
-        {} if pioneer.report is None else pioneer.report(spec, reading)
-    ).items():
-        if name not in DEVICE_BITS or bits & ~DEVICE_BITS.get(name, 0):
-            problems.append(
-                f"pioneer: expected bits of {DEVICE_BITS}, found {name} {bits:#x}"
-            )
-
-    for name, value in ({} if pioneer.config is None else pioneer.config(spec)).items():
-        if name not in CONFIG_MAXIMA or not 0 <= value <= CONFIG_MAXIMA[name]:
-            problems.append(f"pioneer: CONFIG: invalid field {name} or value {value}")
-
-    for name, number in (
-        {} if pioneer.simstat is None else pioneer.simstat(spec, reading)
-    ).items():
-        if name not in DEVICE_SIMSTAT or not math.isfinite(number):
-            problems.append(f"pioneer: SIMSTAT: invalid field {name} or value {number}")
-
-    return problems
-
-
-def _recorded(device: Device[Any, Any], reading: Any) -> list[str]:
-    """Check the recorded rows against the schema of the channel."""
-    types: dict[str, Any] = {
-        "number": (int, float),
-        "integer": int,
-        "boolean": bool,
-        "string": str,
-        "null": type(None),
-    }
-    schema = device.channel.schema["items"]["properties"]
-    problems = []
-    # JSON has no NaN, which Python's encoder would write nevertheless.
-    for row in json.loads(json.dumps(device.record(reading), allow_nan=False)):
-        for name, value in row.items():
-            wanted = schema[name]["type"]
-            kinds = tuple(
-                types[t] for t in (wanted if isinstance(wanted, list) else [wanted])
-            )
-            if not isinstance(
-                value,
-                tuple(
-                    k
-                    for kind in kinds
-                    for k in (kind if isinstance(kind, tuple) else (kind,))
-                ),
-            ):
-                problems.append(
-                    f"recording: {name}: expected {wanted}, found {value!r}"
-                )
-
-    return problems
-
-
-def _ros(
-    device: Device[Any, Any], spec: DeviceSpec, reading: Any, scene: Scene, steps: int
-) -> list[str]:
-    """Check the ROS messages and topics of the device."""
-    if not device.ros_messages:
-        return []
-    # The check needs the optional packages of ROS, so the import stands here.
-    from botyard.protocols.ros_messages.messages import (
-        Messages,
-        Stamp,
-    )
-    from botyard.protocols.ros_messages.types import Types
-    from botyard.protocols.ros_messages.types import types as known_types
-
-    try:
-        types = known_types()
-        if not all(
-            types.knows(name) for ros in device.ros_messages for name in ros.definitions
-        ):
-            # Unknown definitions: use separate types, so that mistakes in them affect
-            # no other check.
-            types = Types()
-
-        header = Messages(types).header(Stamp(1, 2), "frame")
-    except WorldError:
-        return []
-
-    problems = []
-    for ros in device.ros_messages:
-        try:
-            problems += _ros_message(ros, spec, reading, types, header)
-        except (BotyardError, KeyError) as error:
-            problems.append(f"ros: {error}")
-
-        if not all(
-            part.isidentifier()
-            for part in Place(type_name="a").named(ros.topic).split("/")
-        ):
-            problems.append(
-                f'ros: expected a topic of letters, digits and _, found "{ros.topic}"'
-            )
-
-    topics = [
-        (profile, ros.topic) for ros in device.ros_messages for profile in ros.profiles
-    ]
-    if len(set(topics)) < len(topics):
-        problems.append(f"ros: expected different topics, found {topics}")
-    return problems + [
-        p
-        for profile in {p for p, _ in topics}
-        for p in _ros_from_beams(spec, scene, steps, types, profile)
-    ]
-
-
-def _ros_from_beams(
-    spec: DeviceSpec, scene: Scene, steps: int, types: Types, profile: str
-) -> list[str]:
-    """Check that messages built from all beams of a step equal messages built from
-    readings.
-
-    Also while the sensor is not being measured.
-    """
-    from botyard.protocols.ros_messages.messages import Messages, Stamp
-    from botyard.protocols.ros_messages.naming import PROFILES, names_of
-    from botyard.protocols.ros_messages.robot import RobotTopics
-    from botyard.protocols.ros_messages.stepdata import StepData
-
-    if profile not in PROFILES:
-        return [f'ros: there is no name profile "{profile}" ({", ".join(PROFILES)})']
-    sim, robot = _world(spec, scene)
-    topics = RobotTopics(
-        robot.port("ros"),
-        names_of("a", profile, False),
-        Messages(types),
-        types,
-        StepData(),
-    )
-    own = [t for t in topics.topics() if t.device == spec.type and t.quick is not None]
-    problems = []
-    for is_read in (False, True):
-        for topic in own:
-            topic.wanted(is_read)
-        sim.step(steps)
-        # Data of a step is cached, and would hide that it depends on the reader.
-        topics.data.forget()
-        for topic in own:
-            assert topic.quick is not None
-            quick = types.decode_cdr(topic.quick("cdr", Stamp(1, 2)), topic.type_name)
-            plain = types.encode_cdr(topic.make(Stamp(1, 2)), topic.type_name)
-            if types.encode_cdr(quick, topic.type_name) != plain:
-                problems.append(
-                    f"ros: {topic.name}: beams and fields build different messages"
-                )
-
-    return problems
-
-
-def _ros_message(
-    ros: RosMessage[Any, Any], spec: DeviceSpec, reading: Any, types: Types, header: Any
-) -> list[str]:
-    """Check that a message passes through both encodings of ROS."""
-    problems = []
-    types.learn(ros.definitions)
-    fields = dict(ros.fields(spec, reading) or {})
-    if types.has_header(ros.type_name):
-        fields["header"] = header
-    message = types.made(ros.type_name, fields)
-    for wire in ("ros1", "cdr"):
-        encode, decode = (
-            getattr(types, f"encode_{wire}"),
-            getattr(types, f"decode_{wire}"),
-        )
-        data = encode(message, ros.type_name)
-        if (
-            encode(decode(data, ros.type_name), ros.type_name) != data
-            and wire == "ros1"
-        ):
-            problems.append(f"ros: {ros.type_name} does not pass through {wire}")
-
-    return problems
 
 
 __all__ = ["check_device"]

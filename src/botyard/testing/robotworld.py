@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import shutil
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -26,20 +25,18 @@ from botyard.app.serve import serve
 from botyard.control import USER, Pause
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import ArgumentError
-from botyard.numerics.elementary import hypot
 from botyard.sim.contacts import Contact
 from botyard.sim.recordings import Recording
 from botyard.sim.simulation import Simulation
 from botyard.testing.conditions import Condition, Scenery
 from botyard.testing.observer import Truth, TruthLog
 from botyard.testing.programs import Program
+from botyard.testing.runcondition import POLL_S, Failure, RunState, _inner_radius
 
 T = TypeVar("T")
 
 CONNECT_TIMEOUT_S: Final = 60.0
 """Wall time that a program has to connect, s."""
-POLL_S: Final = 0.02
-"""Period of polling programs and simulator, s."""
 SLACK: Final = 20.0
 """Factor on the expected wall time of a run, after which, plus `SLACK_S`, it is given
 up.
@@ -52,10 +49,6 @@ _GUARD_PORT: Final = 248
 
 No participant before the 119th uses this port.
 """
-
-
-class Failure(AssertionError):
-    """A requirement of a test does not hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,7 +394,7 @@ class RobotWorld:
             `no_contact` names an unknown robot.
         """
         deadline = arguments.number(deadline, "deadline", low=0.0, above=True, unit="s")
-        run = _Run(
+        run = RunState(
             self._scenery,
             condition,
             deadline,
@@ -560,102 +553,6 @@ class RobotWorld:
             self.recording = path
 
 
-class _Run:
-    """State of one `RobotWorld.run_until`: its condition and requirements."""
-
-    def __init__(
-        self,
-        scenery: Scenery,
-        condition: Condition | None,
-        deadline: float,
-        guarded: list[str],
-        clearance: float | None,
-        always: Condition | Sequence[Condition],
-    ) -> None:
-        self._scenery, self._condition, self._deadline = scenery, condition, deadline
-        self._guarded, self._clearance = guarded, clearance
-        self._always = [always] if callable(always) else list(always)
-        self.over = threading.Event()
-        self.error: BaseException | None = None
-        self.since = self.took = 0.0
-        self._seen = 0
-
-    def begin(self) -> None:
-        """Prepare the conditions before the first step, in the simulator's thread."""
-        scenery = self._scenery
-        self.since, self._seen = scenery.sim.time, len(scenery.truth.contacts)
-        if self._clearance is not None:
-            for name in self._guarded or scenery.sim.robots:
-                scenery.truth.watch_clearance(name, self._clearance)
-                # Each run measures its own minimum.
-                scenery.truth[name].clearance = math.inf
-
-        for condition in (self._condition, *self._always):
-            begin = getattr(condition, "begin", None)
-            if begin is not None:
-                begin(scenery)
-
-    def look(self) -> bool:
-        """Evaluate the conditions after a step; return whether the run is over."""
-        if self.over.is_set():
-            return True
-        try:
-            done = self._holds()
-        # Raised in the test's thread: here it would end the simulator.
-        except BaseException as error:
-            self.error = error
-            done = True
-
-        if done:
-            self.took = self._scenery.sim.time - self.since
-            self.over.set()
-
-        return done
-
-    def _holds(self) -> bool:
-        """Return whether the run is over.
-
-        Raise Failure if a requirement is violated.
-        """
-        scenery = self._scenery
-        sim, truth = scenery.sim, scenery.truth
-        # Only contacts of this run: earlier ones have been reported or accepted.
-        for contact in truth.contacts[self._seen :]:
-            self._seen += 1
-            if contact.robot in self._guarded or contact.other in self._guarded:
-                raise Failure(str(contact))
-
-        if self._clearance is not None:
-            for name in self._guarded or sim.robots:
-                found = truth[name].clearance
-                if found < self._clearance:
-                    raise Failure(
-                        f"{sim.time:.2f} s: {name}: expected a clearance of "
-                        f"{self._clearance:g} m, found {found:.3f} m"
-                    )
-
-        for condition in self._always:
-            if not condition(scenery):
-                raise Failure(f"{sim.time:.2f} s: no longer true: {_words(condition)}")
-
-        if self._condition is not None and self._condition(scenery):
-            return True
-        # The tolerance absorbs the rounding of summed time steps.
-        if sim.time - self.since < self._deadline - 1e-9:
-            return False
-        if self._condition is None:
-            return True
-        raise Failure(
-            f"not true within {self._deadline:g} s: {_words(self._condition)}"
-        )
-
-
-def _words(condition: Condition) -> str:
-    """Return the description of a condition."""
-    text = str(condition)
-    return getattr(condition, "__name__", text) if text.startswith("<") else text
-
-
 def _told(program: Program) -> str:
     """Return the end of a program's output, for an error."""
     lines = program.lines(OUTPUT_LINES)
@@ -670,18 +567,6 @@ def _numbers(word: str) -> set[str]:
 def _variable(name: str) -> str:
     """Return a robot's name as part of a variable's name."""
     return "".join(c if c.isascii() and c.isalnum() else "_" for c in name).upper()
-
-
-def _inner_radius(outline: Sequence[tuple[float, float]]) -> float:
-    """Return the radius of the largest disc around the centre inside an outline, m."""
-    found = math.inf
-    for (ax, ay), (bx, by) in zip(outline, [*outline[1:], outline[0]], strict=True):
-        dx, dy = bx - ax, by - ay
-        # The bound keeps an edge of length 0 from a division by zero.
-        t = max(0.0, min(1.0, -(ax * dx + ay * dy) / max(dx * dx + dy * dy, 1e-300)))
-        found = min(found, hypot(ax + t * dx, ay + t * dy))
-
-    return found
 
 
 def _free_domain(stack: ExitStack) -> int:
@@ -708,4 +593,4 @@ def _free_domain(stack: ExitStack) -> int:
     )
 
 
-__all__ = ["Failure", "RobotWorld", "Settings"]
+__all__ = ["RobotWorld", "Settings"]

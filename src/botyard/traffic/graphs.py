@@ -23,7 +23,7 @@ from botyard.formats.budget import Budget, Meter
 from botyard.formats.jsonfile import brief
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import distance
-from botyard.model.filetables import MAX_NUMBER
+from botyard.model.tablecheck import MAX_NUMBER
 from botyard.traffic.geometry import task_of_paths
 from botyard.traffic.motion import Path2
 from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle

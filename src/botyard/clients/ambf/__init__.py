@@ -14,15 +14,8 @@ another generation of the messages.
 """
 
 from botyard.clients.ambf.client import Client
-from botyard.clients.ambf.handles import (
-    Actuator,
-    Body,
-    Handle,
-    Pose,
-    Sensor,
-    Vehicle,
-    World,
-)
+from botyard.clients.ambf.handles import Handle, Pose
+from botyard.clients.ambf.objects import Actuator, Body, Sensor, Vehicle, World
 from botyard.protocols.ambf.link import PORT
 
 __all__ = [

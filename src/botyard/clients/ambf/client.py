@@ -11,7 +11,8 @@ import threading
 import time
 from typing import Any, Final
 
-from botyard.clients.ambf.handles import KINDS, Handle, World
+from botyard.clients.ambf.handles import Handle
+from botyard.clients.ambf.objects import KINDS, World
 from botyard.errors import PeerError
 from botyard.protocols.ambf.link import (
     PORT,

@@ -21,24 +21,18 @@ from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import Portions, RunLoop, Stepper
 from botyard.errors import BotyardError
 from botyard.geometry import Pose
-from botyard.interfaces.ambf.bodies import (
-    BoxBody,
-    CarriedBody,
-    EngineBody,
-    MapBody,
-    RobotBody,
-    joints_below,
-)
+from botyard.interfaces.ambf.bodies import CarriedBody, joints_below
 from botyard.interfaces.ambf.channel import NODE, log
+from botyard.interfaces.ambf.enginebodies import BoxBody, EngineBody, MapBody, RobotBody
 from botyard.interfaces.ambf.fixtures import (
     ActuatorObject,
     GripperObject,
-    SensorObject,
     VehicleObject,
     ViewObject,
     robot_vehicle,
 )
 from botyard.interfaces.ambf.objects import AMBF, SOURCE, AmbfObject
+from botyard.interfaces.ambf.rangesensors import SensorObject
 from botyard.interfaces.ambf.surroundings import Surroundings, stamp_now
 from botyard.interfaces.ros.transport import Carrier, Handle
 from botyard.model.dynamics import Gains, PoseController

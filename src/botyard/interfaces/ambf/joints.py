@@ -74,7 +74,7 @@ class FreeJoint:
 
 
 class RobotWithJoints(Protocol):
-    """Parts of `botyard.interfaces.ambf.bodies.RobotBody` that joints use."""
+    """Parts of `botyard.interfaces.ambf.enginebodies.RobotBody` that joints use."""
 
     body: str
     robot: Robot

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from botyard import units
-from botyard.model.robotport import RobotPort, RobotState
+from botyard.model.robotport import RobotPort
+from botyard.model.robotstate import RobotState
 from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.reportbuilder import laser_packets, scan_geometry
 

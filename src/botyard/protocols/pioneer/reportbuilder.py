@@ -18,7 +18,8 @@ from botyard import units
 from botyard.model.devices import DeviceSpec, PioneerFields, find_device
 from botyard.model.readings import LaserScan
 from botyard.model.robot import RobotSpec
-from botyard.model.robotport import RobotPort, RobotState
+from botyard.model.robotport import RobotPort
+from botyard.model.robotstate import RobotState
 from botyard.protocols.pioneer import accessoryreports as accessories
 from botyard.protocols.pioneer import encoders, gripperbits
 from botyard.protocols.pioneer.commands import P

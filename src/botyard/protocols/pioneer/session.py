@@ -18,7 +18,8 @@ from typing import Final
 
 from botyard.errors import DeniedError
 from botyard.model.devices import DeviceSpec, find_device
-from botyard.model.robotport import RobotPort, RobotState
+from botyard.model.robotport import RobotPort
+from botyard.model.robotstate import RobotState
 from botyard.protocols.pioneer import handlers
 from botyard.protocols.pioneer.commands import C, P, command_name
 from botyard.protocols.pioneer.conversation import Conversation, PioneerSettings

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from botyard.model.robotport import RobotPort, RobotState
+from botyard.model.robotport import RobotPort
+from botyard.model.robotstate import RobotState
 from botyard.protocols.pioneer import reportbuilder as build
 from botyard.protocols.pioneer.commands import P
 

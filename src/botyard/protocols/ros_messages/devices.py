@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from botyard.errors import WorldError
+from botyard.model.equipmentport import DeviceReader
 from botyard.model.links import frames_of, places
-from botyard.model.robotport import DeviceReader, Fleet, RobotPort
+from botyard.model.robotport import Fleet, RobotPort
 from botyard.model.rosmessages import EndPoints, Place, RosMessage, ScanArrays
 from botyard.names import shown
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform

@@ -1,0 +1,201 @@
+"""Interfaces of a robot's equipment for protocols: battery, board, gripper, devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from botyard.model.devices import Device, DeviceSpec
+from botyard.model.readings import (
+    Action,
+    ChargeState,
+)
+
+T = TypeVar("T")
+
+
+class Joystick(Protocol):
+    """Joystick that is plugged into a robot."""
+
+    @property
+    def x(self) -> float:
+        """Deflection to the right, −1 to 1."""
+        ...
+
+    @property
+    def y(self) -> float:
+        """Deflection forward, −1 to 1."""
+        ...
+
+    @property
+    def throttle(self) -> float:
+        """Fraction of the top speed, 0 to 1."""
+        ...
+
+    @property
+    def button1(self) -> bool:
+        """Whether the first button is pressed."""
+        ...
+
+    @property
+    def button2(self) -> bool:
+        """Whether the second button is pressed."""
+        ...
+
+
+class Battery(Protocol):
+    """Battery of a robot."""
+
+    @property
+    def by_charge(self) -> bool:
+        """Whether the battery reports its charge instead of its voltage."""
+        ...
+
+    @property
+    def drains(self) -> bool:
+        """Whether the battery is simulated, so that its charge changes with time."""
+        ...
+
+    @property
+    def on_dock(self) -> bool:
+        """Whether the robot is at a charging station."""
+        ...
+
+    @property
+    def is_low(self) -> bool:
+        """Whether the charge is too low to drive."""
+        ...
+
+    @property
+    def charge_state(self) -> ChargeState:
+        """State of the charger."""
+        ...
+
+
+class Electrics(Protocol):
+    """Battery, lines and temperature of a robot's controller board.
+
+    See `botyard.devices.electrics.Electrics`.
+    """
+
+    digout: int
+    """Eight digital outputs, one per bit."""
+    analog_port: int
+    """Number of the analogue input that the SIP shows."""
+    temperature: int
+    """Temperature, °C; −128: no sensor."""
+    temperature_warning: bool
+    """Fault flag of the board."""
+    estop_pressed: bool
+    """Whether the emergency stop button is pressed."""
+    version: int
+    """Version counter, which increases with every change."""
+
+    @property
+    def battery(self) -> Battery:
+        """Battery of the robot."""
+        ...
+
+    @property
+    def joystick(self) -> Joystick:
+        """Joystick that is plugged in."""
+        ...
+
+    @property
+    def volts(self) -> float:
+        """Voltage of the battery, V."""
+        ...
+
+    @property
+    def charge(self) -> float:
+        """Charge of the battery, percent."""
+        ...
+
+    @property
+    def analog(self) -> list[int]:
+        """Readings of the analogue inputs."""
+        ...
+
+    @property
+    def servos(self) -> Mapping[int, int]:
+        """Commanded positions of servos by number."""
+        ...
+
+    @property
+    def inhibited(self) -> str:
+        """Reason why the motors cannot be enabled; empty: they can be."""
+        ...
+
+    def test_battery(self, value: int) -> None:
+        """Override the reported battery value for tests; 0 ends the override."""
+        ...
+
+    def write_outputs(self, mask: int, states: int) -> None:
+        """Set the digital outputs in `mask` to the bits of `states`."""
+        ...
+
+    def move_servo(self, servo: int, position: int) -> None:
+        """Command a servo to a position."""
+        ...
+
+
+class Gripper(Protocol):
+    """Commands of a robot's gripper."""
+
+    def act(self, action: Action) -> None:
+        """Start an action."""
+        ...
+
+    def carry(self, seconds: float) -> None:
+        """Move the lift for a time, s: up if positive, down if negative."""
+        ...
+
+    @property
+    def positions(self) -> tuple[float, float, float]:
+        """Positions of left and right paddle, m from the middle, and lift, 0 to 1."""
+        ...
+
+
+class DeviceReader(Protocol):
+    """Further sensor of a robot; see `botyard.devices.devicereader.DeviceReader`."""
+
+    @property
+    def spec(self) -> DeviceSpec:
+        """Description of the device."""
+        ...
+
+    @property
+    def kind(self) -> Device[Any, Any]:
+        """Kind of the device, which declares its presentation in interfaces."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Name among the devices of its robot."""
+        ...
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Robot, kind and index, by which `Fleet` finds the beams' ranges."""
+        ...
+
+    def read(self) -> Any:
+        """Return the reading in the current state."""
+        ...
+
+    def shown(self, what: str, make: Callable[[Any, Any], T]) -> T | None:
+        """Convert the current reading for an interface.
+
+        Parameters
+        ----------
+        what : str
+            Name of the conversion, for the log.
+        make : callable
+            Converts a description and a reading.
+
+        Returns
+        -------
+        value or None
+            None if the code of the kind raises.
+        """
+        ...
