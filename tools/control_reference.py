@@ -12,14 +12,14 @@ from typing import Any
 
 from botyard.control import OPERATIONS, Level, Operation, python
 from botyard.interfaces.ambf import ambf
-from botyard.interfaces.page import requests as page_desk
+from botyard.interfaces.page import operations
 from botyard.interfaces.pioneer import requests as pioneer
 from botyard.interfaces.ros import graph, simulation_interfaces
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/reference/control.md"
 ADAPTERS: Mapping[str, Mapping[str, str]] = {
     "Python": python.NOT_OFFERED,
-    "page": page_desk.NOT_OFFERED,
+    "page": operations.NOT_OFFERED,
     "Pioneer": pioneer.NOT_OFFERED,
     "ROS": graph.NOT_OFFERED,
     "simulation_interfaces": simulation_interfaces.NOT_OFFERED,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.calibration.log import Log, ScanSeries, Series
-from botyard.calibration.odometry import ALPHAS
+from botyard.calibration.odometryvalues import ALPHAS
 from botyard.model.beams import ReflectorRule
 from botyard.model.devices import make_spec
 from botyard.model.kinematics import Axes

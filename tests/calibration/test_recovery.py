@@ -12,7 +12,7 @@ import pytest
 
 from botyard.calibration import calibrate
 from botyard.calibration.fitting import Value
-from botyard.calibration.odometry import ALPHAS
+from botyard.calibration.odometryvalues import ALPHAS
 from botyard.calibration.robotfile import robot_text
 from botyard.errors import ArgumentError, CalibrationError
 from botyard.geometry import Pose

@@ -19,7 +19,7 @@ from botyard.errors import BotyardError
 from botyard.geometry import Pose
 from botyard.interfaces.ambf import ambf as ambf_module
 from botyard.interfaces.ambf.ambf import Ambf
-from botyard.interfaces.page import requests as page
+from botyard.interfaces.page import operations
 from botyard.interfaces.page.requests import PageRequests
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.interfaces.pioneer import requests as pioneer
@@ -168,7 +168,9 @@ def test_the_page(asked: set[str]) -> None:
             msg.Interface(name="pioneer", on=True),
             msg.Exit(),
         ]
-        assert {type(r) for r in requests} - {msg.Download} == page.OPERATIONS.keys(), (
+        assert {type(r) for r in requests} - {
+            msg.Download
+        } == operations.OPERATIONS.keys(), (
             "add a request of each kind in OPERATIONS of "
             "interfaces/page/requests.py to the list of this test"
         )
@@ -181,7 +183,7 @@ def test_the_page(asked: set[str]) -> None:
         desk.load_file("a.map", b"2D-Map\nDATA\n", "here")
 
     served(act)
-    complete(asked, page.NOT_OFFERED)
+    complete(asked, operations.NOT_OFFERED)
 
 
 def test_ros(asked: set[str]) -> None:

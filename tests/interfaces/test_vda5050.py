@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botyard.interfaces.vda5050 import fleet as fleet_module
+from botyard.interfaces.vda5050 import fleet
 from botyard.interfaces.vda5050.fleet import (
     MAX_ERRORS,
     STATE_PERIOD_S,
@@ -688,7 +688,7 @@ def test_an_order_that_grows_by_updates_keeps_a_state_within_its_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Names count as they are written: a character may take 12 bytes."""
-    monkeypatch.setattr(fleet_module, "MAX_STATE", 10_000)
+    monkeypatch.setattr(fleet, "MAX_STATE", 10_000)
     robot_servers = RobotServers(1)
     first = crossing("a", True, 4)
     robot_servers.order(0, first)

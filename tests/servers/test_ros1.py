@@ -25,8 +25,9 @@ from botyard.protocols.tcpros import http, wire
 from botyard.protocols.tcpros import xmlrpc as rpc
 from botyard.servers import streampeer
 from botyard.servers.ros import ros1input, tcpros, xmlrpc
-from botyard.servers.ros.ros1 import Ros1, shutdown_refusal
+from botyard.servers.ros.ros1 import Ros1
 from botyard.servers.ros.ros1master import Ros1Master
+from botyard.servers.ros.ros1node import shutdown_refusal
 from botyard.servers.ros.xmlrpc import RpcServer, call
 from botyard.servers.streampeer import Peer, StreamPeer
 from botyard.servers.timeshare import TimeShare

@@ -29,7 +29,7 @@ from botyard.interfaces.page import inspector, requests
 from botyard.protocols.webgui import frames, messages, pushes
 from botyard.protocols.webgui.frames import Bit, Block
 from botyard.protocols.webgui.session import Tokens
-from botyard.servers.web import http, page
+from botyard.servers.web import http, page, pageguard
 from botyard.servers.web.staticfiles import StaticFiles
 from botyard.sim.simulation import Simulation
 from botyard.sim.worldfiles import world_of
@@ -488,7 +488,7 @@ def test_other_hosts_are_refused(run: Served, host: str) -> None:
 
 
 def test_a_server_for_others_takes_addresses_and_its_names_only() -> None:
-    guard = page.Guard(
+    guard = pageguard.Guard(
         None, {"localhost", "lab.example"}, any_address=True, tokens=Tokens(TOKEN)
     )
     assert all(

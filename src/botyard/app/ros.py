@@ -224,7 +224,8 @@ class RosInterfaces:
         PortError
             A port of the embedded master is in use.
         """
-        from botyard.servers.ros.ros1 import Ros1, shutdown_refusal
+        from botyard.servers.ros.ros1 import Ros1
+        from botyard.servers.ros.ros1node import shutdown_refusal
 
         graph, o = self.graph(), self._o
         uri = self._master_name()

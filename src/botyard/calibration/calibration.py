@@ -15,7 +15,8 @@ from botyard.calibration.fitting import Value
 from botyard.calibration.log import Log, Series
 from botyard.calibration.matching import MAX_UNEXPLAINED, Matcher, matched_truth
 from botyard.calibration.motion import MotionFit, fit_motion, motion_error
-from botyard.calibration.odometry import ALPHAS, SPARSE_S, OdometryFit, fit_odometry
+from botyard.calibration.odometry import SPARSE_S, OdometryFit, fit_odometry
+from botyard.calibration.odometryvalues import ALPHAS
 from botyard.calibration.planar import F8
 from botyard.calibration.ranges import PlacedScans, RangeFit, fit_ranges, placed_scans
 from botyard.calibration.reflectors import ReflectorFit, fit_reflectors

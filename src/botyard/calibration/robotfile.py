@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from botyard.calibration.fitting import Value
 from botyard.calibration.motion import MotionFit
-from botyard.calibration.odometry import ALPHAS, OdometryFit
+from botyard.calibration.odometry import OdometryFit
+from botyard.calibration.odometryvalues import ALPHAS
 from botyard.calibration.ranges import RangeFit
 from botyard.calibration.reflectors import ReflectorFit
 from botyard.errors import ModelError

@@ -11,7 +11,7 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import PeerError
@@ -20,6 +20,15 @@ from botyard.interfaces.ros.answering import answer_call
 from botyard.interfaces.ros.rosapi import PREFIX, Rosapi
 from botyard.interfaces.ros.rosbridge_actions import ClientActions
 from botyard.interfaces.ros.rosbridge_goals import SEND, Goals
+from botyard.interfaces.ros.rosbridgetopics import (
+    CLIENTS,
+    JSON_GROWTH,
+    BridgeListening,
+    BridgePublication,
+    Channel,
+    Reader,
+    resolved,
+)
 from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.names import shown
 from botyard.protocols.ros_messages.graphoffers import Input, Service, Topic
@@ -39,171 +48,9 @@ MAX_OFFERED: Final = 100
 """Limit of the services that a client offers."""
 MAX_REQUESTS: Final = 1000
 """Limit of the unanswered calls at the services of one client."""
-RELAY_QUEUE: Final = 10
-"""Queue length of a slow subscriber for messages of other clients."""
-JSON_GROWTH: Final = 4
-"""Largest ratio of a message's JSON text to its CDR, approximately.
 
-A text that is longer than this multiple of the CDR limit is refused unread.
-"""
-
-CLIENTS: Final = "/rosbridge_websocket"
-"""Node of the clients' topics and services, as in rosbridge_server."""
 
 log = logging.getLogger("botyard.ros")
-
-
-def resolved(name: str) -> str:
-    """Return the absolute name of a topic or service.
-
-    Clients may leave out the leading slash.
-    """
-    return name if name.startswith("/") else f"/{name}"
-
-
-class Reader(Protocol):
-    """Reader of a topic: a session, or the goals that wait for feedback."""
-
-    def deliver(
-        self, topic: str, message: Outgoing, *, latched: bool, queue: int
-    ) -> None:
-        """Take a message of the topic, by the name used in the subscription."""
-        ...
-
-
-class Channel:
-    """Topic with at least one publisher or subscriber.
-
-    Attributes
-    ----------
-    type_name : str
-        ROS 2 name of its type; empty while it is unknown. The simulator may subscribe
-        to messages of further types.
-    readers : dict
-        Sessions that subscribe to it, with the names that they use.
-    writers : dict
-        Sessions that advertise it, with the types that they name.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.type_name = ""
-        self.readers: dict[tuple[Reader, str], None] = {}
-        self.writers: dict[RosbridgeSession, str] = {}
-        self.publications: list[_Publication] = []
-        self.inputs: list[_Listening] = []
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it has a publisher, or the simulator subscribes to it."""
-        return bool(self.publications or self.inputs or self.writers)
-
-    @property
-    def publishers(self) -> list[str]:
-        """Nodes that publish it."""
-        return [one.node for one in self.publications] + (
-            [CLIENTS] if self.writers else []
-        )
-
-    @property
-    def subscribers(self) -> list[str]:
-        """Nodes that subscribe to it."""
-        return [one.node for one in self.inputs] + ([CLIENTS] if self.readers else [])
-
-    def changed(self) -> None:
-        """Notify the publishers of a new or lost reader."""
-        for publication in self.publications:
-            publication.changed()
-
-    def deliver(
-        self, message: Outgoing, *, latched: bool = False, queue: int = RELAY_QUEUE
-    ) -> None:
-        """Send a message to all readers."""
-        # A copy, because a client that is too slow may be dropped in the loop.
-        for reader, name in tuple(self.readers):
-            reader.deliver(name, message, latched=latched, queue=queue)
-
-
-class _Publication:
-    """Topic of the graph; see `botyard.interfaces.ros.transport.Publication`."""
-
-    replays_latched = True
-
-    def __init__(
-        self,
-        bridge: Rosbridge,
-        node: str,
-        topic: Topic,
-        fresh: Callable[[], EncodedMessage | None],
-        changed: Callable[[], None],
-    ) -> None:
-        self._bridge = bridge
-        self.node = node
-        self.topic = topic
-        self.changed = changed
-        self._fresh = fresh
-        self._type = full(topic.type_name)
-        self._last: tuple[EncodedMessage, Outgoing] | None = None
-        """Last message of a latched topic, which all new subscribers get."""
-        self.channel = bridge.channel(topic.name)
-        self.channel.type_name = self._type
-        self.channel.publications.append(self)
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether there is a subscriber."""
-        return bool(self.channel.readers)
-
-    def send(self, message: EncodedMessage) -> None:
-        """Send a message to all subscribers."""
-        self.channel.deliver(
-            self._outgoing(message), latched=self.topic.latched, queue=self.topic.queue
-        )
-
-    def welcome(self, client: Reader, name: str) -> None:
-        """Send the last message of a latched topic to a new subscriber."""
-        last = self._fresh() if self.topic.latched else None
-        if last is not None:
-            client.deliver(
-                name, self._outgoing(last), latched=True, queue=self.topic.queue
-            )
-
-    def _outgoing(self, message: EncodedMessage) -> Outgoing:
-        if self._last is not None and self._last[0] is message:
-            return self._last[1]
-        values = self._bridge.values
-        # Lambdas, because a subscriber may need the values, the CDR, or both.
-        made = Outgoing(
-            lambda: values.plain(message.message, self._type),
-            lambda: message.cdr,
-            message.stamp,
-        )
-        if self.topic.latched:
-            self._last = message, made
-        return made
-
-    def close(self) -> None:
-        """Unadvertise the topic; its subscribers stay."""
-        self.channel.publications.remove(self)
-        self._bridge.remove_unused(self.channel)
-
-
-class _Listening:
-    """Subscription of the simulator to a topic that clients publish."""
-
-    def __init__(self, bridge: Rosbridge, node: str, entry: Input) -> None:
-        self._bridge = bridge
-        self.node = node
-        self.entry = entry
-        self.type_name = full(entry.type_name)
-        self.channel = bridge.channel(entry.name)
-        self.channel.type_name = self.channel.type_name or self.type_name
-        self.channel.inputs.append(self)
-
-    def close(self) -> None:
-        """Unsubscribe."""
-        self.channel.inputs.remove(self)
-        self._bridge.remove_unused(self.channel)
 
 
 class _Serving:
@@ -302,13 +149,13 @@ class Rosbridge:
         topic: Topic,
         fresh: Callable[[], EncodedMessage | None],
         changed: Callable[[], None],
-    ) -> _Publication:
+    ) -> BridgePublication:
         """Publish a topic."""
-        return _Publication(self, node, topic, fresh, changed)
+        return BridgePublication(self, node, topic, fresh, changed)
 
-    def listen(self, node: str, entry: Input) -> _Listening:
+    def listen(self, node: str, entry: Input) -> BridgeListening:
         """Subscribe to a topic."""
-        return _Listening(self, node, entry)
+        return BridgeListening(self, node, entry)
 
     def serve(self, node: str, service: Service) -> _Serving:
         """Offer a service."""
@@ -663,4 +510,4 @@ class Rosbridge:
             yield name, other.type_name, CLIENTS
 
 
-__all__ = ["Channel", "Rosbridge", "resolved"]
+__all__ = ["Rosbridge"]

@@ -3,6 +3,7 @@
 `botyard.servers.vda5050` carries the messages.
 """
 
-from botyard.interfaces.vda5050.fleet import Change, Fleet, Message
+from botyard.interfaces.vda5050.agv import Change, Message
+from botyard.interfaces.vda5050.fleet import Fleet
 
 __all__ = ["Change", "Fleet", "Message"]

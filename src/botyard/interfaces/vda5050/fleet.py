@@ -10,16 +10,24 @@ which takes up to seconds for large orders and may run in another thread, and
 
 from __future__ import annotations
 
-import json
 import logging
-import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
-from botyard.control.error_barrier import ErrorBarrier
+from botyard.interfaces.vda5050.agv import (
+    AT_REST,
+    Agv,
+    Change,
+    Message,
+    check_start,
+    is_at_end,
+    pose_of,
+    reached,
+    start_of,
+)
 from botyard.interfaces.vda5050.routes import (
     MAX_CONFLICTS,
     MAX_PAIRS,
@@ -29,13 +37,9 @@ from botyard.interfaces.vda5050.routes import (
     route_of,
 )
 from botyard.names import shown
-from botyard.numerics.elementary import atan2, hypot
-from botyard.protocols.tokenbucket import TokenBucket
 from botyard.protocols.vda5050.orders import (
-    MAX_ACTIONS,
     MAX_NODES,
     Action,
-    Node,
     Order,
     OrderError,
     merge,
@@ -43,7 +47,6 @@ from botyard.protocols.vda5050.orders import (
     parse_order,
 )
 from botyard.protocols.vda5050.states import (
-    ActionState,
     OrderTexts,
     Vehicle5050,
     state_text,
@@ -72,25 +75,8 @@ Each AGV has an equal share. The final states are exempt.
 MAX_ERRORS: Final = 10
 """Limit of the older errors that a state lists in addition to the newest one."""
 
-_AT_REST: Final = 1e-6
-"""Greatest speed of an AGV that stands, m/s."""
-NODE_DISTANCE: Final = 0.05
-"""Distance at which an AGV counts as on a node that allows no deviation, m."""
 
 log = logging.getLogger("botyard.traffic")
-
-
-class Message(NamedTuple):
-    """MQTT message to publish.
-
-    It holds the topic, the JSON payload, the quality of service, and whether the broker
-    retains it.
-    """
-
-    topic: str
-    payload: str
-    qos: int = 0
-    retain: bool = False
 
 
 class _Orders(Supervisor):
@@ -99,95 +85,6 @@ class _Orders(Supervisor):
     def policy(self) -> Policy:
         """Return a policy that grants no sectors; see the base class."""
         return Policy(kind=runarrays.NOBODY)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Change:
-    """Change that a message causes: made by `Fleet.study`, applied by `Fleet.take`.
-
-    Attributes
-    ----------
-    agv : int
-        Index of the AGV.
-    error : OrderError or None
-        Reason why the message is refused.
-    order, texts
-        The new order and its texts.
-    course, route
-        All nodes that the AGV drives, also of canceled orders, as one order; the route
-        over them.
-    first : int
-        Index in the course of the first node of the order.
-    actions : tuple of Action
-        Instant actions.
-    pairs : dict of (int, int) to (m, 2) arrays
-        Conflicts of the new route with the routes of the other AGVs. The key holds the
-        two AGVs, the lower first.
-    traffic : Traffic or None
-        Run with the new route, if the run has started and the route is new.
-    """
-
-    agv: int
-    error: OrderError | None = None
-    order: Order | None = None
-    course: Order | None = None
-    first: int = 0
-    route: Route | None = None
-    texts: OrderTexts | None = None
-    actions: tuple[Action, ...] = ()
-    pairs: dict[tuple[int, int], I8] | None = None
-    traffic: Traffic | None = None
-
-
-class _Agv:
-    """One AGV: its identity, its order, and its last sent state."""
-
-    def __init__(self, name: Vehicle5050, state_rate: float) -> None:
-        self.name = name
-        self.order: Order | None = None
-        self.course: Order | None = None
-        self.first = 0
-        self.is_canceled = False
-        """Whether its order is canceled, and there is no new one."""
-        self.cancels: Action | None = None
-        """The cancelOrder for which it stops."""
-        self.instant: tuple[ActionState, ...] = ()
-        self.route: Route | None = None
-        self.texts: OrderTexts | None = None
-        self.errors: tuple[OrderError, ...] = ()
-        self.headers = 0
-        self.last_state: object = None
-        self.last_sent = -math.inf
-        self.state_bytes = TokenBucket(state_rate, state_rate, 0.0)
-        self.permitted = 0
-        self.barrier = ErrorBarrier(log, f"AGV {name.serial}")
-
-    def note(self, action: Action, status: str, result: str = "") -> None:
-        """Set the state of an instant action; the oldest ones are forgotten."""
-        states = {s.action.id: s for s in self.instant}
-        states[action.id] = ActionState(action, status, result)
-        # The running cancelOrder is kept, and MAX_ACTIONS of the others.
-        left_out = [s.action.id for s in states.values() if s.status != "RUNNING"]
-        for name in left_out[:-MAX_ACTIONS]:
-            del states[name]
-        self.instant = tuple(states.values())
-
-    def number(self) -> int:
-        """Return the header id of the next message."""
-        self.headers += 1
-        return self.headers
-
-    def connection(self, state: str) -> Message:
-        """Return its connection message."""
-        return self._connection(self.number(), state)
-
-    def last_will(self) -> Message:
-        """Return its MQTT last will."""
-        return self._connection(0, "CONNECTIONBROKEN")
-
-    def _connection(self, number: int, state: str) -> Message:
-        text = json.dumps(self.name.connection(number, state))
-        return Message(self.name.topic("connection"), text, qos=1, retain=True)
 
 
 class Fleet:
@@ -209,7 +106,7 @@ class Fleet:
         vehicle: Vehicle,
         warn: Callable[[str], None] = log.warning,
     ) -> None:
-        self._agvs = [_Agv(n, STATE_RATE / len(names)) for n in names]
+        self._agvs = [Agv(n, STATE_RATE / len(names)) for n in names]
         self._index = {
             a.name.topic(topic): i
             for topic in ("instantActions", "order")
@@ -299,7 +196,7 @@ class Fleet:
                 f"order {shown(order.id)} was canceled, so it takes no update",
             )
 
-        _check_start(agv.course.nodes[-1], order)
+        check_start(agv.course.nodes[-1], order)
         if len(order.nodes) < 2:
             raise OrderError(
                 "orderError", "expected an order of at least two nodes, found one"
@@ -461,7 +358,7 @@ class Fleet:
                 ),
             )
 
-    def _fail(self, agv: _Agv, error: OrderError) -> None:
+    def _fail(self, agv: Agv, error: OrderError) -> None:
         """Report an instant action that failed."""
         assert error.action is not None
         agv.note(error.action, "FAILED", str(error))
@@ -481,8 +378,8 @@ class Fleet:
         agv.permitted = min(agv.permitted, last)
         left = last - agv.first
         # The rest of the order ends at the node where the AGV stops.
-        agv.order, agv.course = _start_of(agv.order, left), _start_of(agv.course, last)
-        agv.texts.cancel(_reached(agv, self._place(i)), left + 1)
+        agv.order, agv.course = start_of(agv.order, left), start_of(agv.course, last)
+        agv.texts.cancel(reached(agv, self._place(i)), left + 1)
         agv.is_canceled, agv.cancels = True, action
         agv.note(action, "RUNNING")
 
@@ -498,7 +395,7 @@ class Fleet:
         """Add an error to the state of the AGV of a topic."""
         self._refuse(self._agvs[self._index[topic]], error)
 
-    def _refuse(self, agv: _Agv, error: OrderError) -> None:
+    def _refuse(self, agv: Agv, error: OrderError) -> None:
         self._warn(f"{agv.name.serial}: {error}")
         agv.errors = (*agv.errors[-MAX_ERRORS:], error)
 
@@ -592,7 +489,7 @@ class Fleet:
             zip(self._agvs, places.tolist(), speeds.tolist(), strict=True)
         ):
             # An AGV that has just started is also slow, but not on its last node.
-            if agv.cancels is not None and speed <= _AT_REST and _is_at_end(agv, place):
+            if agv.cancels is not None and speed <= AT_REST and is_at_end(agv, place):
                 agv.note(agv.cancels, "FINISHED")
                 agv.cancels = None
             if not last and (i in busy or agv.state_bytes.wait(now)):
@@ -604,12 +501,12 @@ class Fleet:
         return found
 
     def _state(
-        self, agv: _Agv, place: float, speed: float, last: bool, now: float
+        self, agv: Agv, place: float, speed: float, last: bool, now: float
     ) -> tuple[Message, ...]:
-        passed = _reached(agv, place)
+        passed = reached(agv, place)
         # A state is sent at once when one of these changes. The position is not among
         # them, because it changes all the time.
-        what = (passed, speed > _AT_REST, agv.order, agv.errors, agv.instant, last)
+        what = (passed, speed > AT_REST, agv.order, agv.errors, agv.instant, last)
         if what == agv.last_state and now < agv.last_sent + STATE_PERIOD_S:
             return ()
         agv.last_state, agv.last_sent = what, now
@@ -619,7 +516,7 @@ class Fleet:
             agv.order,
             agv.texts,
             passed,
-            _pose(agv, place),
+            pose_of(agv, place),
             speed,
             agv.errors,
             agv.instant,
@@ -628,56 +525,4 @@ class Fleet:
         return (Message(agv.name.topic("state"), text),)
 
 
-def _reached(agv: _Agv, place: float) -> int:
-    """Return how many nodes of its order an AGV has reached.
-
-    `place` is its distance along its path, m.
-    """
-    if agv.route is None:
-        return 0
-    # The tolerance, in m, counts a node as passed when a robot rests on it.
-    passed = np.searchsorted(agv.route.path.along, place + 1e-6, side="right")
-    return int(passed) - agv.first
-
-
-def _is_at_end(agv: _Agv, place: float) -> bool:
-    """Return whether an AGV has reached the last node of its order."""
-    return agv.order is None or _reached(agv, place) == len(agv.order.nodes)
-
-
-def _start_of(order: Order, last: int) -> Order:
-    """Return an order up to a node."""
-    return replace(order, nodes=order.nodes[: last + 1], edges=order.edges[:last])
-
-
-def _check_start(here: Node, order: Order) -> None:
-    """Check that an AGV on a node stands on the first node of an order (§6.6.1).
-
-    Raises
-    ------
-    OrderError
-        It does not.
-    """
-    first = order.nodes[0]
-    limit = max(first.deviation, NODE_DISTANCE)
-    away = hypot(here.x - first.x, here.y - first.y)
-    if away > limit or first.map != here.map:
-        raise OrderError(
-            "orderError",
-            f"order.nodes[0]: expected a node at most {limit:g} m from the AGV at "
-            f"({here.x:g}, {here.y:g}) on map {shown(here.map)}, found "
-            f"({first.x:g}, {first.y:g}) on map {shown(first.map)}",
-        )
-
-
-def _pose(agv: _Agv, place: float) -> tuple[float, float, float]:
-    """Return the pose of an AGV (m, m, rad) at a distance along its path, m."""
-    # Without an order the AGV has not been placed.
-    if agv.route is None:
-        return 0.0, 0.0, 0.0
-    # The heading follows from a second point 1 cm ahead.
-    (x, y), (ax, ay) = agv.route.path.at(np.array([place, place + 0.01])).tolist()
-    return x, y, atan2(ay - y, ax - x)
-
-
-__all__ = ["MAX_ERRORS", "STATE_PERIOD_S", "STATE_RATE", "Change", "Fleet", "Message"]
+__all__ = ["MAX_ERRORS", "STATE_PERIOD_S", "STATE_RATE", "Fleet"]

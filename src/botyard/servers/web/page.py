@@ -11,15 +11,13 @@ no log. Until a socket presents the token, it counts as a stranger (see
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gzip
-import ipaddress
 import logging
 import os
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -42,8 +40,7 @@ from botyard.formats import saving
 from botyard.interfaces.http_admission import Caller, HttpAdmission
 from botyard.interfaces.page.requests import PageRequests
 from botyard.interfaces.page.viewsource import ViewSource
-from botyard.names import shown
-from botyard.protocols.tokenbucket import Budget, TokenBucket
+from botyard.protocols.tokenbucket import Budget
 from botyard.protocols.webgui.frames import encode_map
 from botyard.protocols.webgui.messages import MAX_TEXT
 from botyard.protocols.webgui.pushes import LogEntry
@@ -53,6 +50,7 @@ from botyard.servers.pioneer.robot_servers import RobotServers
 from botyard.servers.sockets import listening, reason_of
 from botyard.servers.web.http import TURN_TIME_S, HttpServer
 from botyard.servers.web.metrics import routes
+from botyard.servers.web.pageguard import Guard, bearer_token
 from botyard.servers.web.pagelog import PageLog
 from botyard.servers.web.staticfiles import StaticFiles
 from botyard.servers.web.websocketpeer import WebSocketPeer
@@ -70,23 +68,9 @@ UPLOAD_PAUSE: Final = 10.0
 """Timeout of an upload that sends nothing, s."""
 MAX_NUMBER_DIGITS: Final = 12
 """Maximum number of digits of a page's number in an upload."""
-REFUSALS: Final = (1.0, 5.0)
-"""Token bucket of log lines about refused requests: sustained rate, 1/s, and burst."""
 TICK_S: Final = 0.1
 """Tick interval of viewers, s of wall time."""
 
-CSP: Final = (
-    "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: "
-    "blob:; object-src 'none'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
-)
-HEADERS: Final = (
-    (b"content-security-policy", CSP.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-)
 NOT_BUILT: Final = (
     "<!doctype html><title>botyard</title><p>The page was not built. In a "
     "checkout, <code>make web</code> builds it; an installed "
@@ -98,122 +82,10 @@ NOT_YOURS: Final = "wrong token, or this page may only watch"
 
 log = logging.getLogger("botyard.page")
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
 
 def new_token() -> str:
     """Return 128 random bits as URL-safe text."""
     return secrets.token_urlsafe(16)
-
-
-class Guard:
-    """ASGI middleware that refuses other sites' requests and sets security headers.
-
-    Parameters
-    ----------
-    app : ASGI application
-        Application behind the guard.
-    hosts : set of str
-        Host names that requests may use.
-    any_address : bool
-        Also accept any numeric address, because the server listens to other machines.
-        Names other than `hosts` stay refused, which prevents DNS rebinding.
-    tokens : Tokens
-        A caller that presents one of these tokens is not a stranger.
-    """
-
-    def __init__(
-        self, app: Any, hosts: set[str], any_address: bool, tokens: Tokens
-    ) -> None:
-        self._app = app
-        self._hosts = hosts
-        self._any_address = any_address
-        self._tokens = tokens
-        self._lines = TokenBucket(*REFUSALS, time.monotonic())
-
-    def _is_good(self, host: str) -> bool:
-        # Remove the port; the colons of a bare IPv6 address in brackets are not a
-        # separator.
-        name = (
-            host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
-        )
-        name = name.strip("[]").lower()
-        if name in self._hosts:
-            return True
-        if self._any_address:
-            with contextlib.suppress(ValueError):
-                ipaddress.ip_address(name)
-                return True
-
-        return False
-
-    def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> str:
-        """Return the reason to refuse a request; empty if it is accepted."""
-        host = headers.get(b"host", b"").decode("latin-1")
-        if not self._is_good(host):
-            return f'this server is not "{shown(host)}"'
-        origin = headers.get(b"origin", b"").decode("latin-1")
-        if origin and origin not in (f"http://{host}", f"https://{host}"):
-            return self._refusal_of_page(scope, headers, origin)
-        return ""
-
-    def _refusal_of_page(
-        self, scope: Scope, headers: Mapping[bytes, bytes], origin: str
-    ) -> str:
-        """Return the reason to refuse a page of another origin; empty if accepted."""
-        return f'pages of "{shown(origin)}" may not talk to this server'
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request or WebSocket."""
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-
-        found = dict(scope["headers"])
-        reason = self._refusal(scope, found)
-        if reason:
-            await self._refuse(scope, send, reason)
-            return
-
-        admitted = self._tokens.admits(
-            bearer_token(found.get(b"authorization", b"").decode("latin-1"))
-        )
-        caller = scope.get("state", {}).get("caller")
-        if admitted is not None and caller is not None and scope["type"] == "http":
-            caller.shows(admitted, asyncio.get_running_loop().time())
-
-        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *HEADERS]
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)
-
-    async def _refuse(self, scope: Scope, send: Send, reason: str) -> None:
-        if self._lines.take(time.monotonic()):
-            log.warning("refused: %s", reason)
-        if scope["type"] == "websocket":
-            await send(
-                {"type": "websocket.close", "code": 4403, "reason": reason[:100]}
-            )
-            return
-
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 403,
-                "headers": [(b"content-type", b"text/plain")],
-            }
-        )
-        await send({"type": "http.response.body", "body": reason.encode()})
-
-
-def bearer_token(authorization: str) -> str:
-    """Return the token of an Authorization header (RFC 6750, section 2.1), or ""."""
-    kind, _, token = authorization.partition(" ")
-    return token.strip() if kind.lower() == "bearer" else ""
 
 
 class _Packing(GZipMiddleware):

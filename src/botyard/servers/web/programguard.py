@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 from botyard.names import shown
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.addresses import is_loopback
-from botyard.servers.web.page import Guard, bearer_token
+from botyard.servers.web.pageguard import Guard, bearer_token
 
 MAX_FIELDS: Final = 16
 """Maximum number of fields in the query of an address."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 from botyard.protocols import foxglove
 from botyard.protocols.foxglove.session import MAX_MESSAGE
 from botyard.protocols.rosbridge.session import MAX_FRAME
-from botyard.servers.web.page import Guard
+from botyard.servers.web.pageguard import Guard
 from botyard.servers.web.programguard import ProgramGuard
 from botyard.servers.web.webpump import WebSocketPump
 

@@ -25,7 +25,7 @@ from botyard.servers.addresses import is_loopback
 from botyard.servers.pump import MAX_UNREAD, Pump, as_bytes, timer_of
 from botyard.servers.sockets import MAX_STUCK, listening
 from botyard.servers.web.http import HttpServer
-from botyard.servers.web.page import Guard
+from botyard.servers.web.pageguard import Guard
 from botyard.servers.web.websocketpeer import WebSocketPeer
 
 MAX_BODY: Final = 1 << 20

@@ -1,0 +1,188 @@
+"""Values of fitted odometry, as a robot file and the report give them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from botyard.calibration.fitting import Fit, Value, untold
+from botyard.model.kinematics import Axes
+from botyard.model.robot import RobotSpec
+
+ALPHAS: Final = ("alpha1", "alpha2", "alpha3", "alpha4")
+"""Names of the variances per metre and radian, in the order of `OdometryDrift`."""
+
+
+def _error_bounds(spec: RobotSpec) -> tuple[Axes, Axes]:
+    """Return the maximum and minimum proportional errors."""
+    high = spec.odometry_error
+    return high, spec.odometry_error_low or Axes(-high.x, -high.y, -high.a)
+
+
+def systematic_values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
+    """Return the systematic part.
+
+    It is given per wheel, as in UMBmark, and as the robot's parameters.
+    """
+    error, low = _error_bounds(spec)
+    wheels, turning, middle = (
+        ("scale", "skew"),
+        ("separation",),
+        "mean proportional error of odometry",
+    )
+    found = [
+        fit.derived(
+            "left scale",
+            "",
+            "true travel of the left wheel per metre of odometry",
+            lambda p: p["scale"] - p["skew"],
+            wheels,
+            1.0,
+        ),
+        fit.derived(
+            "right scale",
+            "",
+            "true travel of the right wheel per metre of odometry",
+            lambda p: p["scale"] + p["skew"],
+            wheels,
+            1.0,
+        ),
+        fit.derived(
+            "wheel separation",
+            "m",
+            "distance between the driven wheels",
+            lambda p: p["separation"] * nominal,
+            turning,
+            nominal,
+        ),
+        fit.derived(
+            "E_d",
+            "",
+            "UMBmark: right wheel's diameter divided by the left one's: odometry.wheel_ratio",
+            lambda p: (p["scale"] + p["skew"]) / (p["scale"] - p["skew"]),
+            wheels,
+            spec.wheel_ratio,
+        ),
+        fit.derived(
+            "E_b",
+            "",
+            "UMBmark: actual separation divided by the nominal one",
+            lambda p: p["separation"],
+            turning,
+            1.0,
+        ),
+        fit.derived(
+            "drift",
+            "rad/m",
+            "true rotation per metre that odometry reports as straight",
+            lambda p: 2.0 * p["skew"] / (p["separation"] * nominal),
+            ("skew",),
+            0.0,
+        ),
+        fit.derived(
+            "forward error",
+            "",
+            f"{middle} forward: the middle of odometry.error_low[0] and odometry.error[0]",
+            lambda p: 1.0 / p["scale"] - 1.0,
+            ("scale",),
+            0.5 * (error.x + low.x),
+        ),
+        fit.derived(
+            "turning error",
+            "",
+            f"{middle} turning: the middle of odometry.error_low[2] and odometry.error[2]",
+            lambda p: p["separation"] / p["scale"] - 1.0,
+            turning,
+            0.5 * (error.a + low.a),
+        ),
+    ]
+    return tuple(found)
+
+
+def step_values(
+    fit: Fit, determined: Mapping[int, tuple[float, float]], spec: RobotSpec
+) -> list[Value]:
+    """Return the random part of the original model.
+
+    Its values are half-widths of uniform errors: √3 times the standard deviation.
+    """
+    error, low = _error_bounds(spec)
+    rows = (
+        (
+            "forward spread",
+            "random part of the forward error: half of (odometry.error[0] − odometry.error_low[0])",
+            0.5 * (error.x - low.x),
+        ),
+        (
+            "turning spread",
+            "random part of the turning error: half of (odometry.error[2] − odometry.error_low[2])",
+            0.5 * (error.a - low.a),
+        ),
+    )
+    # The model's errors multiply odometry's own displacements, before the correction.
+    factors, found = (1.0 / fit["scale"], fit["separation"] / fit["scale"]), []
+    for k, (name, about, before) in enumerate(rows):
+        if k not in determined:
+            found.append(untold(name, "", about, before))
+            continue
+
+        variance, spread = determined[k]
+        found.append(
+            _random_value(
+                name, "", about, math.sqrt(3.0 * variance) * factors[k], spread, before
+            )
+        )
+
+    return found
+
+
+def distance_values(
+    fit: Fit, determined: Mapping[int, tuple[float, float]], spec: RobotSpec
+) -> list[Value]:
+    """Return the random part per metre and radian.
+
+    The variances refer to odometry's own metres and radians, not to corrected ones.
+    """
+    scale, separation = fit["scale"], fit["separation"]
+    rows = (
+        ("rad²/rad", "variance of the heading per radian", separation / scale),
+        (
+            "rad²/m",
+            "variance of the heading per metre",
+            separation * separation / scale,
+        ),
+        ("m²/m", "variance of the distance per metre", 1.0 / scale),
+        ("m²/rad", "variance of the distance per radian", 1.0 / (scale * separation)),
+    )
+    found = []
+    for k, (name, (unit, about, factor)) in enumerate(zip(ALPHAS, rows, strict=True)):
+        before, about = (
+            spec.odometry_drift.as_tuple()[k],
+            f"{about}: odometry.drift[{k}]",
+        )
+        if k not in determined:
+            found.append(untold(name, unit, about, before))
+            continue
+
+        variance, spread = determined[k]
+        found.append(
+            _random_value(name, unit, about, variance * factor, 2.0 * spread, before)
+        )
+
+    return found
+
+
+def _random_value(
+    name: str, unit: str, about: str, value: float, spread: float, before: float
+) -> Value:
+    """Return a random error with its interval.
+
+    `spread` is the standard deviation of its logarithm.
+    """
+    # The logarithm is approximately normal, so the interval is symmetric in it.
+    factor = math.exp(1.96 * spread)
+    return Value(name, unit, about, value, value / factor, value * factor, before)
+
+
+__all__ = ["ALPHAS", "distance_values", "step_values", "systematic_values"]

@@ -1,0 +1,208 @@
+"""An AGV of VDA 5050: its order, its last state, and where it is."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from botyard.control.error_barrier import ErrorBarrier
+from botyard.interfaces.vda5050.routes import (
+    Route,
+)
+from botyard.names import shown
+from botyard.numerics.elementary import atan2, hypot
+from botyard.protocols.tokenbucket import TokenBucket
+from botyard.protocols.vda5050.orders import (
+    MAX_ACTIONS,
+    Action,
+    Node,
+    Order,
+    OrderError,
+)
+from botyard.protocols.vda5050.states import (
+    ActionState,
+    OrderTexts,
+    Vehicle5050,
+)
+from botyard.traffic.engine import Traffic
+from botyard.traffic.task import I8
+
+AT_REST: Final = 1e-6
+"""Greatest speed of an AGV that stands, m/s."""
+NODE_DISTANCE: Final = 0.05
+"""Distance at which an AGV counts as on a node that allows no deviation, m."""
+
+
+class Message(NamedTuple):
+    """MQTT message to publish.
+
+    It holds the topic, the JSON payload, the quality of service, and whether the broker
+    retains it.
+    """
+
+    topic: str
+    payload: str
+    qos: int = 0
+    retain: bool = False
+
+
+log = logging.getLogger("botyard.traffic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Change:
+    """Change that a message causes: made by `Fleet.study`, applied by `Fleet.take`.
+
+    Attributes
+    ----------
+    agv : int
+        Index of the AGV.
+    error : OrderError or None
+        Reason why the message is refused.
+    order, texts
+        The new order and its texts.
+    course, route
+        All nodes that the AGV drives, also of canceled orders, as one order; the route
+        over them.
+    first : int
+        Index in the course of the first node of the order.
+    actions : tuple of Action
+        Instant actions.
+    pairs : dict of (int, int) to (m, 2) arrays
+        Conflicts of the new route with the routes of the other AGVs. The key holds the
+        two AGVs, the lower first.
+    traffic : Traffic or None
+        Run with the new route, if the run has started and the route is new.
+    """
+
+    agv: int
+    error: OrderError | None = None
+    order: Order | None = None
+    course: Order | None = None
+    first: int = 0
+    route: Route | None = None
+    texts: OrderTexts | None = None
+    actions: tuple[Action, ...] = ()
+    pairs: dict[tuple[int, int], I8] | None = None
+    traffic: Traffic | None = None
+
+
+class Agv:
+    """One AGV: its identity, its order, and its last sent state."""
+
+    def __init__(self, name: Vehicle5050, state_rate: float) -> None:
+        self.name = name
+        self.order: Order | None = None
+        self.course: Order | None = None
+        self.first = 0
+        self.is_canceled = False
+        """Whether its order is canceled, and there is no new one."""
+        self.cancels: Action | None = None
+        """The cancelOrder for which it stops."""
+        self.instant: tuple[ActionState, ...] = ()
+        self.route: Route | None = None
+        self.texts: OrderTexts | None = None
+        self.errors: tuple[OrderError, ...] = ()
+        self.headers = 0
+        self.last_state: object = None
+        self.last_sent = -math.inf
+        self.state_bytes = TokenBucket(state_rate, state_rate, 0.0)
+        self.permitted = 0
+        self.barrier = ErrorBarrier(log, f"AGV {name.serial}")
+
+    def note(self, action: Action, status: str, result: str = "") -> None:
+        """Set the state of an instant action; the oldest ones are forgotten."""
+        states = {s.action.id: s for s in self.instant}
+        states[action.id] = ActionState(action, status, result)
+        # The running cancelOrder is kept, and MAX_ACTIONS of the others.
+        left_out = [s.action.id for s in states.values() if s.status != "RUNNING"]
+        for name in left_out[:-MAX_ACTIONS]:
+            del states[name]
+        self.instant = tuple(states.values())
+
+    def number(self) -> int:
+        """Return the header id of the next message."""
+        self.headers += 1
+        return self.headers
+
+    def connection(self, state: str) -> Message:
+        """Return its connection message."""
+        return self._connection(self.number(), state)
+
+    def last_will(self) -> Message:
+        """Return its MQTT last will."""
+        return self._connection(0, "CONNECTIONBROKEN")
+
+    def _connection(self, number: int, state: str) -> Message:
+        text = json.dumps(self.name.connection(number, state))
+        return Message(self.name.topic("connection"), text, qos=1, retain=True)
+
+
+def reached(agv: Agv, place: float) -> int:
+    """Return how many nodes of its order an AGV has reached.
+
+    `place` is its distance along its path, m.
+    """
+    if agv.route is None:
+        return 0
+    # The tolerance, in m, counts a node as passed when a robot rests on it.
+    passed = np.searchsorted(agv.route.path.along, place + 1e-6, side="right")
+    return int(passed) - agv.first
+
+
+def is_at_end(agv: Agv, place: float) -> bool:
+    """Return whether an AGV has reached the last node of its order."""
+    return agv.order is None or reached(agv, place) == len(agv.order.nodes)
+
+
+def start_of(order: Order, last: int) -> Order:
+    """Return an order up to a node."""
+    return replace(order, nodes=order.nodes[: last + 1], edges=order.edges[:last])
+
+
+def check_start(here: Node, order: Order) -> None:
+    """Check that an AGV on a node stands on the first node of an order (§6.6.1).
+
+    Raises
+    ------
+    OrderError
+        It does not.
+    """
+    first = order.nodes[0]
+    limit = max(first.deviation, NODE_DISTANCE)
+    away = hypot(here.x - first.x, here.y - first.y)
+    if away > limit or first.map != here.map:
+        raise OrderError(
+            "orderError",
+            f"order.nodes[0]: expected a node at most {limit:g} m from the AGV at "
+            f"({here.x:g}, {here.y:g}) on map {shown(here.map)}, found "
+            f"({first.x:g}, {first.y:g}) on map {shown(first.map)}",
+        )
+
+
+def pose_of(agv: Agv, place: float) -> tuple[float, float, float]:
+    """Return the pose of an AGV (m, m, rad) at a distance along its path, m."""
+    # Without an order the AGV has not been placed.
+    if agv.route is None:
+        return 0.0, 0.0, 0.0
+    # The heading follows from a second point 1 cm ahead.
+    (x, y), (ax, ay) = agv.route.path.at(np.array([place, place + 0.01])).tolist()
+    return x, y, atan2(ay - y, ax - x)
+
+
+__all__ = [
+    "AT_REST",
+    "Agv",
+    "Change",
+    "Message",
+    "check_start",
+    "is_at_end",
+    "pose_of",
+    "reached",
+    "start_of",
+]
