@@ -153,7 +153,7 @@ def gripping() -> Iterable[float]:
 
 
 def steps() -> Iterable[float]:
-    """1000 steps of one robot whose sensors nobody reads."""
+    """1000 steps of one robot whose sensors have no reader."""
     sim = fleet(1)
     for _ in range(ROUNDS):
         yield timed(lambda: [sim.step() for _ in range(1000)])

@@ -1,4 +1,4 @@
-"""What it costs to keep the last minutes: the step with 100 laser robots, memory,
+"""Cost of keeping the last minutes: the step with 100 laser robots, memory,
 looking back, going on.
 
 CPU time of the calling thread. Worlds with and without a history step in turns; the

@@ -60,7 +60,7 @@ async def message(reader: asyncio.StreamReader) -> bytes:
 
 
 async def audience(port: int, token: str) -> str:
-    """The token of the audience, as the page tells those who may steer."""
+    """The token of the audience, as the page shows it to viewers with control."""
     reader, writer = await joined(port, token)
     while True:
         found = json.loads(await message(reader))

@@ -74,7 +74,7 @@ def _foxglove(port: int) -> ClientConnection:
 def _read_by(
     take: Callable[[str | bytes], None], client: ClientConnection
 ) -> Iterator[threading.Event]:
-    """Read a connection in a thread; the event tells that the server closed it."""
+    """Read a connection in a thread; the event reports that the server closed it."""
     closed = threading.Event()
 
     def read() -> None:
@@ -471,7 +471,7 @@ class Orders:
         ).wait_for_publish(20.0)
 
     def attack(self, seconds: float) -> str:
-        """Send bad orders; the result tells how many, and which errors the AGV's state
+        """Send bad orders; the result shows how many, and which errors the AGV's state
         showed.
         """
         self.send("agv0", "good", ((0.0, 0.0), (500.0, 0.0)))

@@ -73,7 +73,7 @@ def viewer(seconds: float = 20.0) -> None:
                 f"{sim.memory():.0f} MB, exceptions {sim.faults()}",
                 flush=True,
             )
-            time.sleep(6.0)  # what strangers began ends
+            time.sleep(6.0)  # work that strangers started ends
 
         print(f"files {sim.held()[0]}, status at the end {sim.stop()}")
 
@@ -129,7 +129,7 @@ def ros(seconds: float = 20.0) -> None:
                 f"{max(memory):.0f} MB at most, exceptions {sim.faults()}",
                 flush=True,
             )
-            time.sleep(6.0)  # what was begun ends
+            time.sleep(6.0)  # unfinished work ends
 
         print(
             f"memory {sim.memory():.0f} MB, files {sim.held()[0]}, log "

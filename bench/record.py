@@ -94,7 +94,7 @@ def run(
 
 class Result(NamedTuple):
     """A kind of run: cost without a recording; what it adds; MB for each simulated
-    second, without the map at its beginning.
+    second, without the map at its start.
     """
 
     plain: Cost

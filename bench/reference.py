@@ -75,7 +75,7 @@ def caster(
 
 
 class Yardstick:
-    """Speed of this machine against that of the recorded figures, by the C kernel;
+    """Speed of this machine against the machine of the recorded figures, by the C kernel;
     measured repeatedly, as the load of machines changes.
     """
 

@@ -30,7 +30,7 @@ LIMIT_MS: Final = 100.0
 
 
 def timed(act: Callable[[], T]) -> tuple[T, float]:
-    """What it returns, and how long it took, s."""
+    """Its result, and the time that it took, s."""
     begin = time.perf_counter()
     found = act()
     return found, time.perf_counter() - begin

@@ -238,7 +238,7 @@ def robots(bench: Bench) -> None:
 
 
 def objects(bench: Bench) -> None:
-    """20 objects at 1 kHz, commanded by nobody."""
+    """20 objects at 1 kHz, without commands."""
     adf = str(description(bench.folder, 20))
     options = (
         "--nomap",

@@ -125,7 +125,7 @@ def streams(reliable: bool, hosts: tuple[str, str]) -> None:
 
 
 def _idle(two: Two) -> tuple[float, float]:
-    """What a second costs in which nothing is written, of which most is the 1,000
+    """Cost of a second in which nothing is written, of which most is the 1,000
     calls.
     """
     spent = list(two.spent)

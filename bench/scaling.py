@@ -1,9 +1,9 @@
 """Scaling of the cost with the number of robots, rays per scan, points of the map and
 clients. Tables, and a picture of them.
 
-Each point is a process of its own, one thread, seed 1. What grows linearly is divided
-by what it grows with, so that a bend shows. The picture needs matplotlib (the extra
-`plots`) and goes to docs/explanation/scaling.svg.
+Each point is a process of its own, one thread, seed 1. Values that grow linearly are
+divided by the number that they grow with, so that a bend shows. The picture needs
+matplotlib (the extra `plots`) and goes to docs/explanation/scaling.svg.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RESOLUTION = 0.02
 
 
 def each(call: str, numbers: Sequence[int], line: Callable[[Row], str]) -> list[Row]:
-    """What a function of this file gives for each number, printed as it comes."""
+    """Results of a function of this file for each number, printed as it comes."""
     rows = []
     for n in numbers:
         rows.append(apart("bench.scaling", f"{call}({n})"))

@@ -44,7 +44,7 @@ LEAST_SPEED = 1e-6
 
 
 class Result(NamedTuple):
-    """What a run found.
+    """Result of a run.
 
     Attributes
     ----------

@@ -161,7 +161,7 @@ def rates(folder: Path, function: str, steps: int) -> None:
 
 def rate(ends: list[float], workers: int) -> float:
     """Runs a minute while all workers work: the slope of the line through the moments
-    at which rows come. The first third is left out, in which workers begin, and the
+    at which rows come. The first third is left out, in which workers start, and the
     last row of each worker, when there may be nothing for it any more.
     """
     first, last = len(ends) // 3, len(ends) - workers
@@ -234,7 +234,7 @@ def _children_cpu() -> float:
 
 
 def ray_costs(folder: Path, address: str) -> Costs:
-    """What a task and a row cost the process that speaks to Ray: its processor time for
+    """Cost of a task and a row for the process that speaks to Ray: its processor time for
     empty runs, one in a task, and many.
     """
 
@@ -258,7 +258,7 @@ def ray_costs(folder: Path, address: str) -> Costs:
     task = (cpu(SHORT // 5, alone=True) - start) / (SHORT // 5) - row
     costs = Costs(
         task=0.6 * task, message=0.2 * task, row=row
-    )  # a task has two messages: that it begins, and its rows
+    )  # a task has two messages: its start, and its rows
     print(
         f"   on Ray, processor time of who hands out: {1e3 * task:.2f} ms for a "
         f"task, {1e3 * row:.3f} ms for a row"

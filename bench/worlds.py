@@ -55,8 +55,9 @@ def read(path: str) -> dict[str, Any]:
 
 
 def _memory() -> float:
-    """Peak memory so far, MB, of this process alone (getrusage counts that of its
-    parent before the fork, too).
+    """Peak memory so far, MB, of this process alone.
+
+    getrusage also counts the memory of its parent before the fork.
     """
     (line,) = [
         x

@@ -5,7 +5,7 @@ The task: a round robot of 0.2 m in a walled square of 40 m with 100 walls of 1 
 drives to a goal, by random commands; 0.1 s a step. The observation is a lidar (8 m over
 180°), direction and distance of the goal, and the velocity, as float32; the reward is
 the progress, less when it touches a wall. An episode ends at the goal, at a wall, or
-after 300 steps; then the robot begins elsewhere. In botyard with errors of ranges and
+after 300 steps; then the robot starts elsewhere. In botyard with errors of ranges and
 of odometry; the others are exact. Each figure is of a process of its own, the best of
 two.
 

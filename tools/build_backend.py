@@ -1,4 +1,4 @@
-"""The build backend: Hatchling, which tells pip the metadata without building the wheel
+"""The build backend: Hatchling, which gives pip the metadata without building the wheel
 first (PEP 517, PEP 660).
 
 Hatchling leaves `prepare_metadata_for_build_wheel` out where pip asks, for build hooks

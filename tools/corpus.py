@@ -1,5 +1,5 @@
 """``python -m tools.corpus``: make the files of the present format of saved states,
-which tests read from now on, in later versions, too.
+which tests read from now on, also in later versions.
 
 Each kind of saved state and of recording, of three worlds, goes to
 ``tests/data/formats/VERSION``, compressed, with ``said.json``: what the program that
@@ -149,7 +149,7 @@ def _states(sim: Simulation) -> dict[str, bytes]:
 
 
 def _said(path: Path) -> dict[str, Any]:
-    """What a recording says."""
+    """Contents of a recording."""
     run = load(path)
     return {
         "robots": list(run.robots),

@@ -440,7 +440,7 @@ def digests(
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore"
-            )  # robots that begin on something; 64-bit products that wrap around
+            )  # robots that start on something; 64-bit products that wrap around
             run = trial.make(threads)
             for steps in trial.steps[: 1 if first_only else None]:
                 yield steps, f"{run(steps):016x}"

@@ -94,7 +94,7 @@ def main() -> int:
 
 
 def _advice(output: str) -> str:
-    """What to do about a failure of pip."""
+    """Advice after a failure of pip."""
     if re.search(
         r"Could not find a version|No matching distribution|Connection|Temporary failure|Network",
         output,

@@ -135,7 +135,7 @@ def _keep(path: Path | None, code: bytes) -> None:
 
 
 def _start_worker(first_run: bool, messages: Any) -> None:
-    """Prepare a process that compiles: it tells the share of an entry that is done."""
+    """Prepare a process that compiles: it reports the share of an entry that is done."""
     call_entries(first_run)
     global _tell
     _tell = messages.put

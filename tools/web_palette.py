@@ -33,7 +33,7 @@ def drawing(theme: Mapping[str, Any]) -> dict[str, str]:
 
 
 def typescript(palette: Mapping[str, Any]) -> str:
-    """The colours of the drawing, and those that tell robots apart."""
+    """The colours of the drawing, and the colours that distinguish robots."""
     names = drawing(palette["light"])
     parts = [
         f"// {HEAD}",

@@ -193,7 +193,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a training has reached after an update.
+    """Progress of a training after an update.
 
     `steps` of environments and `seconds` so far; mean return and share of successes of
     the episodes that ended since the last one.

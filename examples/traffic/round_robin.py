@@ -24,7 +24,7 @@ class RoundRobin(Supervisor):
     def on_start(
         self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
     ) -> None:
-        """A run begins: every robot holds the sector in which it stands."""
+        """A run starts: every robot holds the sector in which it stands."""
         super().on_start(task, rules, send)
         self.held = {
             (i, vehicle.first_sector()) for i, vehicle in enumerate(task.vehicles)

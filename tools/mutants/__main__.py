@@ -33,7 +33,7 @@ Z95 = 1.959963984540054
 
 
 def files() -> list[Path]:
-    """Files that are mutated: those of the layers in `CODE` without kernels, which
+    """Files that are mutated: files of the layers in `CODE` without kernels, which
     Numba has compiled.
     """
     found = [
@@ -85,7 +85,7 @@ def interval(part: int, whole: int) -> tuple[float, float]:
 def choose(
     record: covered.Record, change: Change, budget: float
 ) -> tuple[list[str], float, bool]:
-    """Tests to run, quick ones and those of the same layer first; how long they take,
+    """Tests to run, quick ones and tests of the same layer first; how long they take,
     s; whether these are all that cover the mutant.
     """
     layer = f"tests/{Path(change.path).parts[2]}/"
@@ -229,7 +229,7 @@ def keep(
 
 
 def control(record: covered.Record, killers: set[str]) -> list[str]:
-    """Tests that have killed a mutant, but fail in such a process without one, too."""
+    """Tests that have killed a mutant, but also fail in such a process without one."""
     tests = sorted(killers)
     if not tests:
         return []

@@ -74,7 +74,7 @@ def draw(
     each: int,
     seed: str,
 ) -> Iterator[Drawn]:
-    """Mutants of a row, at most one for a statement: first those of lines that the
+    """Mutants of a row, at most one for a statement: first the mutants of lines that the
     fewest rows execute.
     """
     order = [place for place in lines if place in pool]

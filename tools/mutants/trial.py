@@ -4,8 +4,8 @@ until one fails.
 The process is forked from one that has imported third-party packages (the compiler,
 pytest) and nothing of botyard, so a mutant costs little more than its tests. The
 mutated text is supplied by an import hook: no file changes. Processor time, memory and
-size of files are limited; temporary files are in a folder of its own, which is its
-working directory, too. Needs fork (not on Windows).
+size of files are limited; temporary files are in a folder of its own, which is also its working
+directory. Needs fork (not on Windows).
 """
 
 from __future__ import annotations
