@@ -53,6 +53,8 @@ REPEAT_AFTER: Final = 0.15
 
 This happens when the simulation is paused or slow.
 """
+UNREAD_LOOK_US: Final = 300_000
+"""Simulated time until the watchdog looks again at a client with unread bytes, µs."""
 HANDSHAKE_PACKETS: Final = 10
 HANDSHAKE_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 60.0
@@ -177,7 +179,7 @@ class Session(Conversation):
         roster, row = self.roster, self.row
         flags = 0
         if self.stage is Stage.OPEN:
-            flags |= OPEN
+            flags = OPEN
             if self.bumpstall or self.joydrive:
                 flags |= BOARD
             if self._silent:
@@ -247,8 +249,11 @@ class Session(Conversation):
         times = self.roster.times[self.row]
         timeout_us = int(times[WATCHDOG])
         is_silent = self.port.time_us - int(times[HEARD]) > timeout_us
-        # A busy server must not stop a robot whose client has sent commands in time.
-        if is_silent and not self.has_unread():
+        # A busy server must not stop a robot whose client has sent commands in time. To
+        # look after each step would make it even busier.
+        if is_silent and self.has_unread():
+            times[HEARD] += UNREAD_LOOK_US
+        elif is_silent:
             times[HEARD] = NEVER
             self.port.stop()
             self.log(

@@ -118,6 +118,7 @@ class Connection:
         self._visits = visits
         self._is_idle = is_idle
         self._lines = _Lines(log)
+        self._as_client = acting(SOURCE)
         self._tap = None if desk is None else desk.taps.session(session.port.name)
         self._barrier = ErrorBarrier(log, "the session", self._break)
         if desk is not None:
@@ -133,7 +134,7 @@ class Connection:
 
     def receive_data(self, data: bytes, now: float) -> None:
         """Process bytes from the client."""
-        with acting(SOURCE):
+        with self._as_client:
             self._barrier.run(self._receive, data, now)
 
     def receive_eof(self) -> None:
