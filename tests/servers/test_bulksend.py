@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,8 +21,9 @@ from botyard.model.scene import Scene
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import Parser, command
 from botyard.servers.hub import Hub
-from botyard.servers.pioneer import bulksend
+from botyard.servers.pioneer import bulksend, robot_servers
 from botyard.servers.pioneer.bulksend import BulkSender, bulk_sender
+from botyard.servers.pioneer.robot_servers import RobotServers
 from botyard.servers.pioneer.robotclient import RobotClient
 from botyard.servers.pioneer.tcp import PioneerServer
 from botyard.sim.simulation import Simulation
@@ -315,3 +317,22 @@ def test_without_the_calls_each_connection_sends_its_own(
     monkeypatch.setattr(bulksend, "_shared", [])
     assert bulk_sender() is None
     assert Reporter(bulk_sender())._send is None
+
+
+@pytest.mark.parametrize("limit", [111, 112, math.inf])
+def test_too_few_open_files_for_all_clients_are_announced(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, limit: float
+) -> None:
+    monkeypatch.setattr(robot_servers, "file_limit", lambda: limit)
+
+    async def go() -> None:
+        hub = Hub(world())
+        desk = PioneerRequests(Control(hub.sim))
+        servers = RobotServers(hub, desk, PioneerSettings(), port=0)
+        servers.adopt()
+        await servers.open()
+        servers.close()
+
+    asyncio.run(go())
+    found = "6 robots with clients need 112 open files" in caplog.text
+    assert found == (limit < 112)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import os
 import select
 import socket
@@ -21,6 +22,18 @@ Many peers may connect at once, for example all nodes after a restart of a ROS m
 """
 READ_SIZE: Final = 16 << 10
 """Maximum number of bytes of one read, for peers whose bytes are queued."""
+
+
+def file_limit() -> float:
+    """Return the limit of open files of this process, which counts sockets too."""
+    try:
+        import resource
+    # Windows has no such limit.
+    except ImportError:
+        return math.inf
+
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return math.inf if soft == resource.RLIM_INFINITY else soft
 
 
 Opened: TypeAlias = socket.socket | asyncio.Server | asyncio.BaseTransport
@@ -185,6 +198,7 @@ def keep_alive(sock: socket.socket | None) -> None:
 __all__ = [
     "MAX_STUCK",
     "READ_SIZE",
+    "file_limit",
     "has_hung_up",
     "has_room",
     "has_unread",

@@ -168,7 +168,9 @@ class TimeShare:
                 if self._prompt:
                     worker = self._prompt.popleft()
                     self._serve(worker, worker.own_time or self._bucket)
-                if not self._serve_throttled(now()) and not self._prompt:
+                # Usually no worker waits for the share.
+                is_served = bool(self._throttled) and self._serve_throttled(now())
+                if not is_served and not self._prompt:
                     break
         finally:
             self._is_working = False

@@ -330,6 +330,8 @@ class Session(Conversation):
 
     def data_to_send(self) -> bytes:
         """Take the bytes for the client."""
+        if not self._out:
+            return b""
         out = bytes(self._out)
         self._out.clear()
         return out

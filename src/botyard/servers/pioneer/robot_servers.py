@@ -28,6 +28,7 @@ from botyard.servers.hub import Hub
 from botyard.servers.interface_switches import InterfaceSwitches
 from botyard.servers.pioneer.factory import FactoryServer, Workshop, check_factory_model
 from botyard.servers.pioneer.tcp import PioneerServer, RobotPortServer
+from botyard.servers.sockets import file_limit
 from botyard.sim.simulation import Robot
 from botyard.sim.worldfiles import populate
 
@@ -39,6 +40,8 @@ After these attempts, a `patient` instance tries the next port (FRM-015).
 """
 MAX_SKIPPED = 100
 """Maximum number of taken ports to skip for a robot that is added at run time."""
+SPARE_FILES = 100
+"""Number of open files besides ports and clients of robots."""
 MAX_CLOSED = 1000
 """Maximum number of removed robots whose ports are remembered (the latest ones)."""
 
@@ -479,6 +482,15 @@ class RobotServers:
         """
         if not self.is_serving:
             return
+        # A robot needs a file for its port and one for its client.
+        files = 2 * len(self.servers) + SPARE_FILES
+        if files > file_limit():
+            log.warning(
+                "%d robots with clients need %d open files, more than the limit "
+                "(ulimit -n): some clients will not connect",
+                len(self.servers),
+                files,
+            )
         for server, port in wanted.items():
             try:
                 await server.listen(self.host, port)
