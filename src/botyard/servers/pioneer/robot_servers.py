@@ -485,12 +485,8 @@ class RobotServers:
         # A robot needs a file for its port and one for its client.
         files = 2 * len(self.servers) + SPARE_FILES
         if files > file_limit():
-            log.warning(
-                "%d robots with clients need %d open files, more than the limit "
-                "(ulimit -n): some clients will not connect",
-                len(self.servers),
-                files,
-            )
+            text = "%d robots with clients need %d open files, but the limit is lower"
+            log.warning(f"{text} (ulimit -n)", len(self.servers), files)
         for server, port in wanted.items():
             try:
                 await server.listen(self.host, port)
