@@ -158,7 +158,7 @@ def load_world(o: RunOptions, caller: Caller) -> tuple[World, RunOptions]:
         empty = World(scene=Scene())
         return (empty if asks_for_map(o) else with_user_things(empty, reading)), o
     if name.startswith("ros:"):
-        from botyard.app.ros import map_from_ros
+        from botyard.app.rosmaster import map_from_ros
 
         world = World(scene=map_from_ros(name, o, caller.run))
         return with_user_things(world, reading), o

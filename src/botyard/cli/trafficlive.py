@@ -16,7 +16,7 @@ import click
 import numpy as np
 
 from botyard.app.checks import EMBEDDED
-from botyard.app.ros import DEFAULT_MASTER, MAX_URI, embedded_master
+from botyard.app.rosmaster import DEFAULT_MASTER, MAX_URI, embedded_master
 from botyard.cli import interrupts
 from botyard.cli.logs import set_up_logging
 from botyard.errors import PeerError, RosMasterError
