@@ -136,7 +136,7 @@ class RosInterfaces:
 
         return self._graph
 
-    def master_name(self) -> str:
+    def _master_name(self) -> str:
         """Return the address of the ROS 1 master."""
         return (
             f"{EMBEDDED}:{self._master_port()}"
