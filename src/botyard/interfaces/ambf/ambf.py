@@ -10,17 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Final
-
-import numpy as np
 
 from botyard.api.revisions import Subject
 from botyard.control import Control, Reset, Throttle
 from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import Portions, RunLoop, Stepper
 from botyard.errors import BotyardError
-from botyard.geometry import Pose
 from botyard.interfaces.ambf.bodies import CarriedBody, joints_below
 from botyard.interfaces.ambf.channel import NODE, log
 from botyard.interfaces.ambf.enginebodies import BoxBody, EngineBody, MapBody, RobotBody
@@ -31,8 +28,9 @@ from botyard.interfaces.ambf.fixtures import (
     ViewObject,
     robot_vehicle,
 )
-from botyard.interfaces.ambf.objects import AMBF, SOURCE, AmbfObject
+from botyard.interfaces.ambf.objects import AMBF, AmbfObject
 from botyard.interfaces.ambf.rangesensors import SensorObject
+from botyard.interfaces.ambf.robotsensors import laser_object, ray_object, sonar_object
 from botyard.interfaces.ambf.surroundings import Surroundings, stamp_now
 from botyard.interfaces.ros.transport import Carrier, Handle
 from botyard.model.dynamics import Gains, PoseController
@@ -371,7 +369,7 @@ class Ambf(Surroundings):
             ):
                 found["rays", spec.name] = (
                     sim.core.descriptions.rays[spec.name],
-                    partial(self._ray_sensor, spec),
+                    partial(ray_object, self, spec),
                 )
 
         for vehicle in d.vehicles:
@@ -445,10 +443,13 @@ class Ambf(Surroundings):
         name = robot.name
         for k in range(len(robot.lasers)):
             label = f"{name}_laser" if k == 0 else f"{name}_laser{k + 1}"
-            found["laser", name, k] = robot, partial(self._laser, label, robot, k)
+            found["laser", name, k] = (
+                robot,
+                partial(laser_object, self, label, robot, k),
+            )
 
         if robot.sonar is not None:
-            found["sonar", name] = robot, partial(self._sonar, robot)
+            found["sonar", name] = robot, partial(sonar_object, self, robot)
         if self.generation != "master":
             if robot.spec.kinematics.has_two_wheels:
                 found["vehicle", name] = robot, partial(self._vehicle, robot)
@@ -475,68 +476,6 @@ class Ambf(Surroundings):
             robot.name,
             robot.gripper,
             self.offer("actuators/"),
-        )
-
-    def _laser(self, label: str, robot: Robot, index: int) -> SensorObject:
-        laser, spec = robot.lasers[index], robot.spec.lasers[index]
-
-        # Clients change the scan now and then, but its rays are needed for every state.
-        @lru_cache(maxsize=1)
-        def rays_of(first: float, increment: float, count: int) -> Any:
-            angles = first + increment * np.arange(count) + spec.pose.th
-            return np.column_stack(
-                [np.full(count, spec.pose.x), np.full(count, spec.pose.y), angles]
-            )
-
-        def rays() -> Any:
-            scan = laser.view()
-            return rays_of(scan.angle_min, scan.angle_increment, len(scan.ranges))
-
-        def subscribe(on: bool) -> None:
-            laser.subscribe(SOURCE, on)
-
-        return SensorObject(
-            self,
-            label,
-            robot.name,
-            spec.pose,
-            rays,
-            lambda: laser.view().ranges,
-            spec.range_max,
-            subscribe,
-            self.offer("sensors/"),
-        )
-
-    def _sonar(self, robot: Robot) -> SensorObject:
-        sonar, spec = robot.sonar, robot.spec.sonar
-        assert sonar is not None
-        assert spec is not None
-        rays = np.array([t.pose for t in spec.transducers], np.float64)
-        return SensorObject(
-            self,
-            f"{robot.name}_sonar",
-            robot.name,
-            Pose(),
-            lambda: rays,
-            lambda: sonar.ranges,
-            spec.range_max,
-            lambda on: sonar.subscribe(SOURCE, on),
-            self.offer("sensors/"),
-        )
-
-    def _ray_sensor(self, spec: Any) -> SensorObject:
-        sensor = self.sim.core.descriptions.rays[spec.name]
-        rays = np.array(spec.rays, np.float64)
-        return SensorObject(
-            self,
-            spec.name,
-            spec.parent,
-            Pose(),
-            lambda: rays,
-            lambda: sensor.ranges,
-            spec.range,
-            lambda on: sensor.subscribe(SOURCE, on),
-            self.rated(spec.offer),
         )
 
     # -- reset
