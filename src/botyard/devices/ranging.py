@@ -355,7 +355,9 @@ class RangeDevices:
     def take(self, engine: Engine, numbers: NDArray[np.int64]) -> None:
         """Measure with the devices of these numbers, (n,) int64, unless the step did."""
         self._built(engine)
-        missing = numbers[~self._taken[numbers]]
+        taken = self._taken[numbers].tobytes()
+        # The same array has its pack for kernels already.
+        missing = numbers if b"\1" not in taken else numbers[~self._taken[numbers]]
         if len(missing):
             self._measure_on_demand(engine, missing)
 

@@ -19,6 +19,8 @@ from botyard.engine.tables import Table
 from botyard.model.robot import CommandSpec
 from botyard.model.scene import Scene
 
+NO_ROWS: I8 = np.zeros(0, np.int64)
+
 
 class CommandQueue(CarryingBodies):
     """Bodies with commands that wait for the next step, or are under way."""
@@ -185,7 +187,11 @@ class CommandQueue(CarryingBodies):
 
         If a body also has other commands, its part is queued in order among them.
         """
-        bulk, self._bulk = sorted(self._bulk, key=lambda item: item[:2]), []
+        bulk, self._bulk = self._bulk, []
+        if len(bulk) == 1 and not self._queue:
+            bulk[0][2].apply(self.state, NO_ROWS)
+            return
+        bulk.sort(key=lambda item: item[:2])
         alone = {self.rows[name]: (uid, name) for uid, _, _, name, _ in self._queue}
         rows = np.array(list(alone), np.int64)
         for source, sequence, command in bulk:

@@ -145,7 +145,12 @@ class SetVelocities:
 
     def __post_init__(self) -> None:
         for values in (self.v, self.w, self.vy):
-            if values is not None and not np.isfinite(values).all():
+            # The sum of squares is the fastest test that passes usual values.
+            if (
+                values is not None
+                and not math.isfinite(np.dot(values, values))
+                and not np.isfinite(values).all()
+            ):
                 at = int(np.flatnonzero(~np.isfinite(values))[0])
                 raise CommandError(
                     f"velocity: expected finite numbers, found {values[at]} at "
@@ -212,17 +217,18 @@ class SetVelocities:
         rows = self.rows
         # Consecutive rows are a slice of the state, which takes a third of the time of
         # an index array.
-        first = int(rows[0]) if len(rows) else 0
-        where: I8 | slice = (
-            slice(first, first + len(rows))
-            if np.array_equal(rows, first + np.arange(len(rows)))
-            else rows
-        )
-        may = (state.motors[where] != 0) & (state.estop[where] == 0)
-        if len(rows_by_themselves):
-            may &= ~np.isin(rows, rows_by_themselves)
+        n = len(rows)
+        first = int(rows[0]) if n else 0
+        where: I8 | slice = slice(first, first + n) if _are_consecutive(rows) else rows
         which: NDArray[np.bool_] | slice = slice(None)
-        if not may.all():
+        # Searches in bytes take a third of the time of NumPy's for few bodies.
+        if (
+            len(rows_by_themselves)
+            or b"\0" in state.motors[where].tobytes()
+            or state.estop[where].tobytes().count(0) < n
+        ):
+            may = (state.motors[where] != 0) & (state.estop[where] == 0)
+            may &= ~np.isin(rows, rows_by_themselves)
             which, where = may, rows[may]
         for axis, values, mode in (
             (0, self.v, state.mode_x),
@@ -234,8 +240,25 @@ class SetVelocities:
                 if mode is not None:
                     mode[where] = Mode.VELOCITY
 
-        massive = state.control[where] != NO_CONTROL
-        state.control[rows[which][massive]] = Control.MOTORS
+        control = state.control[where]
+        if control.tobytes().count(NO_CONTROL) < len(control):
+            state.control[rows[which][control != NO_CONTROL]] = Control.MOTORS
+
+
+def _are_consecutive(rows: I8) -> bool:
+    """Return whether rows follow one another; cached for arrays that stay."""
+    global _consecutive
+    known, answer = _consecutive
+    if known is not rows:
+        answer = np.array_equal(rows, rows[:1] + np.arange(len(rows)))
+        # Others may change the array.
+        if not rows.flags.writeable:
+            _consecutive = rows, answer
+    return answer
+
+
+_consecutive: tuple[I8, bool] = np.zeros(0, np.int64), True
+"""Latest array that nothing writes to, and the answer for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class Fleet(ReadOnly):
     def __init__(self, core: Core) -> None:
         self._core = core
         self._robot_rows: I8 = np.zeros(0, np.int64)
-        self._known = -1
+        self._known = self._seen = self._layout_seen = self._layout = -1
         self._gathers: dict[
             tuple[str, int], tuple[int, I8, I8, NDArray[np.bool_] | None]
         ] = {}
@@ -76,8 +76,12 @@ class Fleet(ReadOnly):
 
         A new array is made if robots come or go.
         """
-        # The array is rebuilt only after bodies were added, removed or reordered.
-        known = self._core.feed.last(Subject.BODIES)
+        # The array is rebuilt only after bodies were added, removed or reordered. The
+        # count of all changes is the faster test.
+        feed = self._core.feed
+        if feed.revision == self._seen:
+            return self._robot_rows
+        known, self._seen = feed.last(Subject.BODIES), feed.revision
         if known != self._known:
             rows = self._core.engine.rows
             self._robot_rows = np.array(
@@ -292,12 +296,17 @@ class Fleet(ReadOnly):
         ArgumentError
             The kind is unknown, or the index is out of range.
         """
-        arguments.one_of(kind, "kind", ("laser", "sonar"))
-        arguments.whole(index, "index", low=0, high=99)
         core, devices = self._core, self._core.devices
         layout = self.layout
-        known = self._gathers.get((kind, index))
+        # The types come first, because True and 1.0 equal 1.
+        known = (
+            self._gathers.get((kind, index))
+            if type(kind) is str and type(index) is int
+            else None
+        )
         if known is None or known[0] != layout:
+            arguments.one_of(kind, "kind", ("laser", "sonar"))
+            arguments.whole(index, "index", low=0, high=99)
             known = self._gathers[kind, index] = (layout, *self._gather(kind, index))
         _, numbers, places, missing = known
         devices.take(core.engine, numbers)
@@ -354,7 +363,11 @@ class Fleet(ReadOnly):
 
         It changes whenever rows of bodies or offsets of readings change.
         """
-        return self._core.feed.last(Subject.BODIES, Subject.READINGS)
+        feed = self._core.feed
+        if feed.revision != self._layout_seen:
+            self._layout_seen = feed.revision
+            self._layout = feed.last(Subject.BODIES, Subject.READINGS)
+        return self._layout
 
     @property
     def odometry_variances(self) -> tuple[F8, NDArray[np.bool_]]:
