@@ -25,7 +25,7 @@ from botyard.protocols.rtps.limits import MAX_LEASE_S
 from botyard.protocols.webgui.session import HELLO_TIMEOUT, Tokens, Viewer
 from botyard.servers import streampeer
 from botyard.servers.outlet import Outlet
-from botyard.servers.pioneer import robotclient, tcp
+from botyard.servers.pioneer import robotclient
 from botyard.servers.pioneer.robotclient import RobotClient
 from botyard.servers.sockets import MAX_STUCK, has_room, has_unread
 from botyard.servers.throttledlog import ThrottledLog
@@ -82,7 +82,7 @@ class Port:
         return self.reason
 
     def make_room(self) -> None:
-        tcp.RobotPortServer.make_room(self)  # type: ignore[arg-type]
+        robotclient.RobotPortServer.make_room(self)  # type: ignore[arg-type]
 
     def admit(self, client: RobotClient) -> None:
         self.admitted.append(client)

@@ -22,8 +22,12 @@ import pytest
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import Parser, command, frame
-from botyard.servers.pioneer.robotclient import CLOSE_LINGER_S, MAX_EARLY, RobotClient
-from botyard.servers.pioneer.tcp import MAX_STRANGERS
+from botyard.servers.pioneer.robotclient import (
+    CLOSE_LINGER_S,
+    MAX_EARLY,
+    MAX_STRANGERS,
+    RobotClient,
+)
 from botyard.servers.timeshare import TimeShare
 from tests.golden import deviation
 from tests.ports import free_port

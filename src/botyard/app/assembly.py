@@ -28,7 +28,7 @@ from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.servers.addresses import is_loopback
 from botyard.servers.jobs.child_jobs import MIB, JobLimits
 from botyard.servers.pioneer.robot_servers import RobotServers
-from botyard.servers.pioneer.tcp import RobotPortServer
+from botyard.servers.pioneer.robotclient import RobotPortServer
 from botyard.sim.simulation import Simulation
 from botyard.version import __version__
 

@@ -14,7 +14,7 @@ from botyard.errors import WorldError
 from botyard.interfaces.interface import Interface, Switch
 from botyard.servers.carriers import pump_of
 from botyard.servers.pioneer.robot_servers import RobotServers
-from botyard.servers.pioneer.tcp import RobotPortServer
+from botyard.servers.pioneer.robotclient import RobotPortServer
 from botyard.servers.pump import Pump
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from botyard.servers.hub import Hub
     from botyard.servers.jobs.statefile import StateKeeper
     from botyard.servers.pioneer.robot_servers import RobotServers
-    from botyard.servers.pioneer.tcp import RobotPortServer
+    from botyard.servers.pioneer.robotclient import RobotPortServer
     from botyard.sim.simulation import Simulation
 
 GC_THRESHOLD = 10_000

@@ -38,7 +38,7 @@ from botyard.protocols.webgui import messages
 from botyard.protocols.webgui import session as page
 from botyard.servers import vda5050
 from botyard.servers.outlet import WRITE_BUFFER
-from botyard.servers.pioneer import robotclient, tcp
+from botyard.servers.pioneer import robotclient
 from botyard.servers.ros import ros1input, ros1master, tcpros, xmlrpc
 from botyard.servers.sockets import READ_SIZE
 from botyard.servers.streampeer import MAX_WAITING as MAX_WAITING_BYTES
@@ -125,8 +125,8 @@ KEPT: Final = (
         "Pioneer",
         "bytes of strangers on a port",
         2 * READ_SIZE,
-        tcp.MAX_STRANGERS,
-        tcp.MAX_STRANGERS,
+        robotclient.MAX_STRANGERS,
+        robotclient.MAX_STRANGERS,
     ),
     _of_clients(
         "page",

@@ -93,7 +93,7 @@ class Reporter:
 
     def __init__(self, send: Send | None = None) -> None:
         self._send = send
-        self._roster = Roster()
+        self._roster: Roster[Session] = Roster()
         self._connections: list[Connection | None] = []
         self._batch = Batch(self._roster)
         self._barrier = ErrorBarrier(log, "making reports in a batch")

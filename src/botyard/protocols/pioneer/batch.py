@@ -57,7 +57,7 @@ class Batch:
         Table of the sessions.
     """
 
-    def __init__(self, roster: Roster) -> None:
+    def __init__(self, roster: Roster[Session]) -> None:
         self._roster = roster
         self._fleet: Fleet | None = None
         self._layout = -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,7 @@ from botyard.protocols.pioneer.kernels.schedule import (
     find_expired,
 )
 
-if TYPE_CHECKING:
-    from botyard.protocols.pioneer.session import Session
+S = TypeVar("S")
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -32,7 +31,7 @@ STAMPS: Final = itertools.count(1)
 """Source of versions: two sessions never have the same one."""
 
 
-class Roster:
+class Roster(Generic[S]):
     """Columns of sessions; see `botyard.protocols.pioneer.kernels.schedule`.
 
     Parameters
@@ -60,7 +59,7 @@ class Roster:
         self.flags: I8 = np.zeros(capacity, np.int64)
         self.versions: I8 = np.zeros(capacity, np.int64)
         self.motors: I8 = np.zeros(capacity, np.int64)
-        self.sessions: list[Session | None] = []
+        self.sessions: list[S | None] = []
         self._free: list[int] = []
         self._found: I8 = np.zeros((2, capacity), np.int64)
         self._counts: I8 = np.zeros(2, np.int64)
@@ -74,7 +73,7 @@ class Roster:
         """Number of rows of the columns."""
         return len(self.flags)
 
-    def add(self, session: Session) -> int:
+    def add(self, session: S) -> int:
         """Add a session, and return its row."""
         if self._free:
             row = self._free.pop()
@@ -99,7 +98,7 @@ class Roster:
         self.flags[row] = 0
         self.walls[row] = math.inf
 
-    def take_over(self, row: int, other: Roster, its_row: int) -> None:
+    def take_over(self, row: int, other: Roster[S], its_row: int) -> None:
         """Copy the columns of a session from another roster."""
         self.times[row] = other.times[its_row]
         self.walls[row] = other.walls[its_row]

@@ -127,7 +127,7 @@ class Session(Conversation):
     """
 
     def __init__(self, port: RobotPort, settings: PioneerSettings, now: float) -> None:
-        self.roster = Roster(1)
+        self.roster: Roster[Session] = Roster(1)
         """Table with the timers of the session; see `enter`."""
         self.row = self.roster.add(self)
         """Row of the session in `roster`."""
@@ -162,7 +162,7 @@ class Session(Conversation):
 
     # -- the row
 
-    def enter(self, roster: Roster) -> None:
+    def enter(self, roster: Roster[Session]) -> None:
         """Move to another roster, which serves several sessions together."""
         old, old_row = self.roster, self.row
         row = roster.add(self)

@@ -10,7 +10,7 @@ from botyard.protocols.pioneer.roster import Roster
 
 def warm_up() -> None:
     """Call each kernel once, without a session."""
-    roster = Roster(1)
+    roster: Roster[None] = Roster(1)
     roster.due(0, 0.0, 1.0)
     roster.expired(0.0)
     world = k.World(

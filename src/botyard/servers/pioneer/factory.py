@@ -24,8 +24,7 @@ from botyard.names import shown
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.tokenbucket import RateLimit, TokenBucket
 from botyard.servers.hub import Hub
-from botyard.servers.pioneer.robotclient import RobotClient
-from botyard.servers.pioneer.tcp import RobotPortServer
+from botyard.servers.pioneer.robotclient import RobotClient, RobotPortServer
 from botyard.sim.simulation import Robot
 
 MAX_FACTORY_ROBOTS: Final = 1000

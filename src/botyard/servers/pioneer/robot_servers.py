@@ -27,7 +27,8 @@ from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.servers.hub import Hub
 from botyard.servers.interface_switches import InterfaceSwitches
 from botyard.servers.pioneer.factory import FactoryServer, Workshop, check_factory_model
-from botyard.servers.pioneer.tcp import PioneerServer, RobotPortServer
+from botyard.servers.pioneer.robotclient import RobotPortServer
+from botyard.servers.pioneer.tcp import PioneerServer
 from botyard.servers.sockets import file_limit
 from botyard.sim.simulation import Robot
 from botyard.sim.worldfiles import populate

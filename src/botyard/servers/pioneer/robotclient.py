@@ -1,25 +1,29 @@
 """`RobotClient`: one TCP connection of a Pioneer client (pioneer-protocol §2).
 
-`botyard.servers.pioneer.tcp` has the ports that accept them.
+`RobotPortServer` accepts them; `botyard.servers.pioneer.tcp` has the port of each robot.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import errno
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from botyard.errors import PortError
+from botyard.interfaces.pioneer.requests import PioneerRequests
+from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import MAX_PACKET, Parser
 from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, Session, Stage
 from botyard.servers.addresses import is_loopback
+from botyard.servers.hub import Hub
 from botyard.servers.pioneer.connection import Connection, RobotLog
-from botyard.servers.sockets import READ_SIZE, keep_alive
+from botyard.servers.sockets import READ_SIZE, keep_alive, note_port, reason_of
 from botyard.servers.streampeer import PIECE, Allowance, StreamPeer
+from botyard.servers.throttledlog import ThrottledLog
 from botyard.sim.simulation import Robot
-
-if TYPE_CHECKING:
-    from botyard.servers.pioneer.tcp import RobotPortServer
 
 MAX_UNSENT = 256 * 1024
 """Unread output of a client at which reports are dropped, bytes.
@@ -63,6 +67,18 @@ TIME_SHARE = 0.01
 """Token bucket of each client's processing time: sustained share of time."""
 MAX_EARLY = 16 * 1024
 """Maximum number of bytes before the first valid packet, then refusal."""
+
+
+VISIT_LOG_BURST = 50
+"""Burst of log lines about clients that connect and disconnect.
+
+The sustained rate is one line per second, which counts the suppressed ones.
+"""
+MAX_STRANGERS = 16
+"""Maximum number of connections on a robot's port whose handshake is incomplete.
+
+A further connection displaces the one that was silent for longest.
+"""
 
 
 class RobotClient(StreamPeer):
@@ -394,4 +410,156 @@ class RobotClient(StreamPeer):
             self.drop()
 
 
-__all__ = ["MAX_AHEAD", "MAX_UNSENT", "RobotClient"]
+class RobotPortServer(ABC):
+    """A listening port that connects clients with a robot.
+
+    A connection counts as a stranger until a valid packet has arrived, and costs no
+    more than its socket. The first client to complete the handshake gets the robot, not
+    the first to connect.
+
+    Parameters
+    ----------
+    hub : Hub
+        Event loop that runs the simulation.
+    name : str
+        Name of the robot or factory in the log.
+    settings : PioneerSettings
+        Protocol settings of the user.
+    desk : PioneerRequests
+        Handler of requests that concern the whole simulation.
+    """
+
+    max_strangers = MAX_STRANGERS
+    backlog = 16
+    """Length of the system's queue of connections to accept.
+
+    It is also the number of connections that asyncio accepts in one iteration.
+    """
+
+    def __init__(
+        self, hub: Hub, name: str, settings: PioneerSettings, desk: PioneerRequests
+    ) -> None:
+        self.hub = hub
+        self.name = name
+        self.settings = settings
+        self.desk = desk
+        self.log = RobotLog(logging.getLogger("botyard.pioneer"), {"robot": name})
+        self.refusals = ThrottledLog(self.log)
+        """Log of connections without a session.
+
+        It is throttled because a peer can open any number of them.
+        """
+        self.visits = ThrottledLog(self.log, VISIT_LOG_BURST)
+        """Log of clients that connect and disconnect."""
+        self.address: tuple[str, int] = ("", 0)
+        self.connected: dict[RobotClient, None] = {}
+        """Connections that are not leaving, in order of arrival."""
+        self.leaving: dict[RobotClient, float] = {}
+        """Connections that sent CLOSE or were refused, with the timeout of each, s."""
+        self._server: asyncio.Server | None = None
+        self._closings = 0
+
+    def refusal(self) -> str:
+        """Return the reason to refuse a client now; empty if a client is welcome."""
+        return ""
+
+    @abstractmethod
+    def admit(self, client: RobotClient) -> None:
+        """Handle a client's first packet: call `begin` with a robot, or `refuse`.
+
+        A factory calls `begin` later, when the robot exists.
+        """
+
+    # Not abstract, because factories need no action here.
+    def settled(self, client: RobotClient) -> None:  # noqa: B027
+        """Handle a client whose handshake is complete."""
+
+    def gone(self, client: RobotClient, robot: Robot | None) -> None:
+        """Remove a client that disconnected or whose session is over."""
+        self.connected.pop(client, None)
+
+    @property
+    def client(self) -> RobotClient | None:
+        """The first client that has a robot."""
+        return next((c for c in self.connected if c.has_robot), None)
+
+    async def listen(self, host: str, port: int) -> None:
+        """Start to accept clients.
+
+        Do nothing if another task opened or closed the server meanwhile.
+
+        Raises
+        ------
+        PortError
+            The address cannot be bound.
+        """
+        loop, closings = asyncio.get_running_loop(), self._closings
+        try:
+            # Create and start in two steps: asyncio leaks a listening socket if the
+            # task is cancelled while it waits for `create_server` with
+            # `start_serving=True`.
+            server = await loop.create_server(
+                lambda: RobotClient(self),
+                host,
+                port,
+                backlog=self.backlog,
+                start_serving=False,
+            )
+            try:
+                await server.start_serving()
+            except BaseException:
+                server.close()
+                raise
+        except OSError as error:
+            hint = (
+                "; choose another first port with -p"
+                if error.errno == errno.EADDRINUSE
+                else ""
+            )
+            raise PortError(
+                f"cannot listen on {host}:{port} for robot {self.name}: "
+                f"{reason_of(error, port)}{hint}"
+            ) from None
+
+        # Another task may have run during the two awaits above.
+        if self._server is not None or closings != self._closings:
+            server.close()
+            return
+
+        note_port(server, f"robot {self.name}")
+        self._server = server
+        self.address = server.sockets[0].getsockname()[:2]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it accepts clients."""
+        return self._server is not None
+
+    def close(self) -> None:
+        """Stop accepting clients and end their sessions."""
+        self._closings += 1
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+            self.address = ("", 0)
+
+        for client in (*self.connected, *self.leaving):
+            client.shut()
+
+    def make_room(self) -> None:
+        """Refuse one stranger if there are too many.
+
+        The handshake of the refused one has made no progress for longest. So neither
+        silent connections nor half handshakes keep out a client that continues with its
+        handshake.
+        """
+        strangers = [c for c in self.connected if not c.has_robot]
+        if len(strangers) > self.max_strangers:
+            # Bytes that the server has not read yet are no fault of the client: refuse
+            # a truly silent one first.
+            min(strangers, key=lambda c: (c.has_unread, c.standing_since)).refuse(
+                "other clients connected before it finished the handshake"
+            )
+
+
+__all__ = ["MAX_AHEAD", "MAX_UNSENT", "RobotClient", "RobotPortServer"]
