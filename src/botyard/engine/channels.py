@@ -242,7 +242,7 @@ class Channels(RingTable):
         )
 
     def _source(self, source: str) -> int:
-        """Return the number of a source."""
+        """Return the number of a source of commands; a new source gets a new number."""
         number = self._sources.get(source)
         if number is None:
             # Clients come and go all the time, each with a name of its own.
@@ -472,7 +472,7 @@ class Channels(RingTable):
 
 
 def _values(command: Command) -> tuple[float, float, float]:
-    """Return the values of a command under way; see `Channels`."""
+    """Return the values that stand for a command in a ring; see `Channels`."""
     given: tuple[float | None, ...] = ()
     if isinstance(command, SetVelocity):
         given = command.v, command.vy, command.w
@@ -487,7 +487,7 @@ def _values(command: Command) -> tuple[float, float, float]:
 
 
 def _command(kind: int, values: Sequence[float]) -> Command:
-    """Return the command under way of a kind with these values."""
+    """Return the command that a kind and the values in a ring stand for."""
     a, b, c = (None if math.isnan(value) else value for value in values)
     made = LATE[kind]
     if made is SetVelocity:

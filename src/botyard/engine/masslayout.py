@@ -134,10 +134,10 @@ class Moving(NamedTuple):
 
 
 class Walls(NamedTuple):
-    """Walls of a `Grid`.
+    """Arrays of the walls of a `Grid`.
 
-    `bits` are the bits of `seg`. They identify the entries of one wall in several
-    cells.
+    `bits` holds the numbers of `seg` as bit patterns. A wall in several cells has an
+    entry in each of them, and these entries have equal bits.
     """
 
     x0: float
@@ -216,14 +216,14 @@ class Workspace(NamedTuple):
 
 # centre of mass, m; heading, rad, its cosine and sine; velocity of the centre of mass
 (X, Y, TH, C, S, VX, VY, W,
- # velocity that only takes overlaps back, m/s, rad/s
+ # separate velocity that removes overlaps, m/s, rad/s
  PX, PY, PW,
- # mass, moment of inertia, and their inverses: 0 for what nothing moves
+ # mass, moment of inertia, and their inverses: 0 for bodies that cannot be moved
  KG, KGM2, IM, II,
- A1, A2, A3,                 # what is demanded
+ A1, A2, A3,                 # demanded force, pose or velocity
  # force and torque in this substep
  FX, FY, FT,
- # how the floor, or the wheels on it, move under the centre of mass
+ # velocity of the floor, or of the wheels on it, under the centre of mass
  GX, GY, GW,
  # greatest force and torque of friction on the floor
  LF, LT,
@@ -231,18 +231,18 @@ class Workspace(NamedTuple):
  # centre of mass in the body's frame, m
  OX, OY,
  MU, E, R,                   # friction, restitution, radius
- # what damping leaves of the velocities in a substep
+ # factors by which damping reduces velocities in a substep
  DL, DA,
  LP, LD, AP, AD,             # gains of the controller
  # pose for which the lists of pairs and walls were made
  LIST_X, LIST_Y, LIST_TH,
  X_LO, Y_LO, X_HI, Y_HI,     # bounds of its corners, m
- # pose at the beginning of the step
+ # pose at the start of the step
  SX, SY, STH,
- # of a mover: how far it goes in it
+ # of a mover: its displacement in the step
  TX, TY, TTH,
- QX, QY, QW,                 # momentum at the beginning
- # of a mover: m/s; how deep it may overlap, how deep it did before, and does now, m
+ QX, QY, QW,                 # momentum at the start
+ # of a mover: speed, m/s; allowed, previous and present depth of its overlap, m
  SPEED, LIMIT, DEPTH, DEEP,
  # of an island, see `bound_islands`: kg, N·s, (m/s)²
  HEFT, SHOVE, TOP,
@@ -271,11 +271,11 @@ MOTORS, FORCE, POSE, TWIST = 1, 2, 3, 4
 
 # normal from the first body to the second; from their centres of mass to the contact, m
 (NX, NY, AX, AY, CX, CY,
- # overlap, m; mass that the contact sees along normal and edge, kg
+ # overlap, m; effective mass along normal and edge, kg
  DEEPNESS, MN, MT,
- # speed that takes the overlap back, speed that bounces back, m/s; friction
+ # speed that removes the overlap, rebound speed, m/s; friction
  PUSH, BOUNCE, GRIP,
- # impulses along normal and edge, and of what takes the overlap back; restitution
+ # impulses along normal and edge, and impulse that removes the overlap; restitution
  JN, JT, JP, SOFT,
  # greatest impulse along the normal, N·s
  MOST,

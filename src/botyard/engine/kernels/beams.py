@@ -192,7 +192,7 @@ class Device(NamedTuple):
 
 @inline_kernel
 def away_from_zero(d: float) -> float:
-    """Return `d`, or ± the least allowed component."""
+    """Return a component of a direction, moved to at least ± `MIN_COMPONENT`."""
     if abs(d) < MIN_COMPONENT:
         return -MIN_COMPONENT if d < 0.0 else MIN_COMPONENT
     return d
@@ -244,7 +244,7 @@ def aim_beams(fans: Fans, beams: Beams, device: Device, key: int) -> float:
 def place_beams(fans: Fans, beams: Beams, device: Device, lo: int, hi: int) -> None:
     """Write the origins of the beams `lo` … `hi` − 1 of a device.
 
-    Beams that meet walls at once do without.
+    Beams that `meet_walls_at_once` shortens need no origins.
     """
     org_x, org_y, beam_x, beam_y = beams.org_x, beams.org_y, fans.beam_x, fans.beam_y
     x, y, c, s = device.x, device.y, device.cosine, device.sine
@@ -277,8 +277,8 @@ def about_atan2(y: float, x: float) -> float:
 def seen_half(u: float) -> float:
     """Return an upper bound for half the angle that a circle covers.
 
-    The radius of the circle is `u` of its distance, 0 ≤ u < 1; the exact value is
-    asin(u).
+    `u` is the radius of the circle divided by its distance, 0 ≤ u < 1. The exact value
+    is asin(u).
     """
     return u * (1.0 + 0.25 * u * u if u < 0.6 else 0.5 * math.pi) + BEARING_ERROR
 
@@ -301,7 +301,7 @@ def sector_of(x: float, y: float) -> int:
 def longest(raw: F8, count: int) -> float:
     """Return the longest of the first `count` beams, m.
 
-    Four maxima do not wait for each other.
+    The processor computes four independent maxima at the same time.
     """
     a = b = c = d = 0.0
     for j in range(0, count - 3, 4):

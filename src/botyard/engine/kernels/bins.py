@@ -113,7 +113,8 @@ def bin_span(
 ) -> tuple[int, int]:
     """Return the first and last bin along one axis that [`lo`, `hi`] touches.
 
-    Bins are 0 … count − 1. Without any, the last one is less than the first one.
+    Bins are 0 … count − 1. If the interval touches none, the last one is less than the
+    first one.
     """
     a = (lo - origin) * inv
     b = (hi - origin) * inv

@@ -69,9 +69,7 @@ def near_bodies(
 ) -> int:
     """Note in `Bodies.near` the other solid bodies within `reach` m of (x, y).
 
-    The distance of a body is the distance of its circle.
-
-    Returns their count.
+    The distance is measured to the bounding circle. Returns the number of bodies.
     """
     rows, at, classes, start, frame, shape = (
         bins.rows,
@@ -104,14 +102,14 @@ def near_bodies(
 
 @inline_kernel
 def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> float:
-    """Return the distance of a body at (x, y) from other solid bodies, m.
+    """Return a distance within which a body at (x, y) meets no other solid body, m.
 
-    Its circle counts.
+    The distance is measured from the bounding circle of the body. It is at most
+    `LEEWAY`, and negative if the body may touch another one. The corners of the body in
+    `Bodies.world` must belong to (x, y).
 
-    The corners of the body in `Bodies.world` must belong to that place. The result is
-    at most `LEEWAY`, and negative if the body may touch another one. Bodies with
-    overlapping circles are tested along one axis only, from centre to centre, which
-    separates most bodies without contact.
+    Bodies with overlapping circles are tested along one axis only, from centre to
+    centre, which separates most bodies without contact.
     """
     rows, at, classes, start, frame, shape = (
         bins.rows,

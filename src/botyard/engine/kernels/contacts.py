@@ -88,7 +88,8 @@ def is_before(
 ) -> bool:
     """Return whether a contact of the last substep sorts before this one.
 
-    Walls follow bodies; then both partners and the feature count.
+    Contacts with bodies come before contacts with walls. Within each group they are
+    sorted by both partners, then by feature.
     """
     old_wall, wall = old[o, 2] & WALL_BIT, feature & WALL_BIT
     if old_wall != wall:
@@ -169,8 +170,8 @@ def find_body_contacts(
 ) -> tuple[int, int]:
     """Write the contacts of all pairs of bodies.
 
-    Returns their count, −1 without room for all, and the row from which to search older
-    impulses.
+    Returns their count, −1 if the array is too small, and the row from which to search
+    older impulses.
     """
     slots, flags, pair, corners = work.slots, work.flags, work.pair, work.corners
     piece_start, corner_start = shapes.piece_start, shapes.corner_start
@@ -225,7 +226,7 @@ def find_wall_contacts(
 ) -> int:
     """Write the contacts with walls after the contacts of bodies.
 
-    Returns the total count, or −1 without room for all.
+    Returns the total count, or −1 if the array is too small.
     """
     slots, flags, wall, corners, point = (
         work.slots,

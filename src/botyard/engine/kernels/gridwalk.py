@@ -92,9 +92,10 @@ def stride(
 ) -> tuple[int, int, float]:
     """Return the cell after a free square of `side` cells, and the length at its entry.
 
-    The length is infinite beyond the grid. The coordinate that does not decide is
-    computed anew, but may only grow. At a corner, rounding could otherwise move the ray
-    one cell back, and the walk would never end.
+    The length is measured along the ray, and is infinite beyond the grid. The ray
+    leaves the square along one axis; the coordinate along the other axis is computed
+    anew, but may only grow. At a corner, rounding could otherwise move the ray one cell
+    back, and the walk would never end.
     """
     px, py, mx, my, inv_x, inv_y = walk[0], walk[1], walk[2], walk[3], walk[4], walk[5]
     tx, ty = (ix + side - px) * inv_x, (iy + side - py) * inv_y
@@ -121,9 +122,8 @@ def nearest_seen(
 ) -> tuple[float, int]:
     """Return the nearest segment of the classes `wanted` in a cell.
 
-    The result is its range in cells, and its entry.
-
-    It must be nearer than `best`.
+    The result is its range in cells, and the index of its entry: `best` and `hit` if no
+    segment is nearer than `best`.
     """
     for k in range(start[cell], start[cell + np.uint64(1)]):
         t = segment_range(

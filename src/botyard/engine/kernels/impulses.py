@@ -168,8 +168,8 @@ def prepare_impulses(
         ends[t, 3] = 1 if flags[a, KIND] == AWAKE and flags[b, KIND] == AWAKE else 2
         if is_pusher(slots, flags, a) or is_pusher(slots, flags, b):
             ends[t, 3] = 0
-        # They separate: the previous impulse was an impact. Or the mover has been
-        # stopped.
+        # Bodies that separate need no impulse of the last step: it was an impact, or
+        # the mover has been stopped.
         if (
             speed > RESTITUTION_THRESHOLD
             or is_stopped(flags, a)
@@ -264,7 +264,7 @@ def solve_contacts(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
 
         vx, vy = relative_velocity(slots, a, b, touch, t)
         was, was_t = touch[t, JN], touch[t, JT]
-        # Along the normal they only push each other.
+        # Contacts push bodies apart, but never pull them together.
         touch[t, JN] = min(
             touch[t, MOST],
             max(0.0, was - (vx * nx + vy * ny + touch[t, BOUNCE]) * touch[t, MN]),

@@ -1,4 +1,4 @@
-"""Islands of bodies with mass that movers push: what movers can give them.
+"""Islands of bodies with mass, and bounds on the impulses that movers give them.
 
 A mover cannot yield. Between two movers, or between a mover and a wall, no impulses
 fulfil all conditions: they would grow with each round. Three rules keep them finite.

@@ -1,4 +1,4 @@
-"""Touched sectors in a substep, and movers that press into what does not yield.
+"""Touched sectors in a substep, and movers that press into things that cannot move.
 
 Allocates nothing; one thread.
 """

@@ -341,9 +341,9 @@ def exchange(
 ) -> None:
     """Replace the readings of a device by its available ones, if there are any.
 
-    With `is_kept`, the readings are queued before, to be available from `due` on. `at`
-    is the place of the first slot in `late`, `stride` the distance of slots. `count`
-    readings of the device start at `first` in `ranges`.
+    If `is_kept`, the new readings are queued first; they become available in step
+    `due`. `at` is the place of the first slot in `late`, `stride` the distance of
+    slots. `count` readings of the device start at `first` in `ranges`.
     """
     if is_kept:
         # Otherwise it is measured again in the same step, and keeps its time.
@@ -442,7 +442,7 @@ def hold_back_some(
 ) -> None:
     """Replace measurements of `devices`, (n,), by the available readings.
 
-    `is_kept`, (n,), says of each measurement whether it is queued before.
+    `is_kept`, (n,), states for each device whether its new measurement is queued first.
     """
     fans, place = sensors.fans, delays.place
     for k in range(devices.shape[0]):

@@ -99,7 +99,7 @@ MAX_SUBSTEPS = 1000
 def make_lists(walls: Walls, work: Workspace, count: int) -> tuple[int, int]:
     """List the pairs of slots and the walls that are near each other now.
 
-    Returns the number of pairs, and the array without room.
+    Returns the number of pairs, and the array that is too small.
     """
     slots = work.slots
     pairs = find_pairs(
@@ -125,7 +125,7 @@ def find_contacts(
 ) -> int:
     """Write all contacts of bodies, then all contacts with walls.
 
-    Returns their count, or −1 without room for all.
+    Returns their count, or −1 if the array is too small.
     """
     touches, o = find_body_contacts(work, shapes, uid, count, pairs, before)
     if touches < 0:
@@ -171,7 +171,7 @@ def run_substeps(
     substeps: int,
     dt: float,
 ) -> int:
-    """Run all substeps in the workspace; return the array without room, or `OK`.
+    """Run all substeps in the workspace; return the array that is too small, or `OK`.
 
     Each substep has drives, new poses, contacts there (broad phase, narrow phase), and
     impulses.
@@ -261,7 +261,7 @@ def step_masses(
     Movers that could not push them are set back.
 
     The other bodies have moved before. Writes `m`, `mass` and `table`. Returns `OK`,
-    `LOST_SOME`, or the array of `work` without room (`MORE_SLOTS` …). Nothing has
+    `LOST_SOME`, or the array of `work` that is too small (`MORE_SLOTS` …). Nothing has
     changed then, and the caller must call again with more room.
     """
     masses, awake, moved, far, thin = classify_rows(m, shapes, mass, work, dt)

@@ -89,19 +89,19 @@ def find_pairs(
     """List the pairs of slots whose bounds are less than `SKIN` apart, in slot order.
 
     At least one of each pair has mass. Method: sort and sweep (Baraff, 1992). Returns
-    their count, or −1 without room for all.
+    their count, or −1 if the array is too small.
     """
     for s in range(count):
         rank[s], item[s] = slots[s, X_LO], s
     heap_sort(rank, item, count)
-    # Not a literal, for which kernels would be compiled twice; so below.
+    # Not a literal: Numba would compile the called kernels once more for it.
     found = np.int64(0)
     for p in range(count):
         a = item[p]
         end = slots[a, X_HI] + SKIN
         for q in range(p + 1, count):
             b = item[q]
-            # So do all that follow.
+            # The bounds are sorted: all that follow start beyond it as well.
             if slots[b, X_LO] > end:
                 break
             if (
@@ -129,7 +129,7 @@ def list_walls(walls: Walls, work: Workspace, x: float, y: float, reach: float) 
     """List the solid walls within `reach` m of (x, y) in `Workspace.rank` and `item`.
 
     They are hashes and entries, sorted, with one for each cell. Returns their count, or
-    −1 without room for all.
+    −1 if the array is too small.
     """
     x0, y0, h, nx, ny = walls.x0, walls.y0, walls.h, walls.nx, walls.ny
     start, seg, rank, item = walls.start, walls.seg, work.rank, work.item
@@ -176,7 +176,7 @@ def wall_hash(bits: U8, k: int) -> np.uint64:
 def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
     """List the walls near each body with mass, each once, sorted by hash.
 
-    Returns False without room for all.
+    Returns False if the array is too small.
     """
     slots, flags, seg, rank, item, wall = (
         work.slots,

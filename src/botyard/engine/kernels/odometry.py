@@ -99,10 +99,10 @@ def by_wheels(
 
     The displacement is in m and rad.
 
-    Odometry assumes equal ones. Borenstein and Feng, "Measurement and correction of
-    systematic odometry errors in mobile robots" (IEEE Trans. Robotics and Automation 12
-    (6), 1996): E_d is `ratio`, the right diameter divided by the left one; their mean
-    is the nominal one. `half_track`: m.
+    The formula of odometry assumes equal diameters. Borenstein and Feng, "Measurement
+    and correction of systematic odometry errors in mobile robots" (IEEE Trans. Robotics
+    and Automation 12 (6), 1996): E_d is `ratio`, the right diameter divided by the left
+    one; their mean is the nominal one. `half_track`: m.
     """
     left = 2.0 / (1.0 + ratio)
     by_left, by_right = (

@@ -52,7 +52,7 @@ SOLID = OBSTACLE | 8
 
 @merged_kernel
 def stands_elsewhere(row: F8, k: int, pose: F8) -> bool:
-    """Return whether the pose of a body differs from `row`; NaN differs."""
+    """Return whether row `k` of two arrays of poses differs; NaN differs from all."""
     return not (
         row[k, 0] == pose[k, 0] and row[k, 1] == pose[k, 1] and row[k, 2] == pose[k, 2]
     )
@@ -83,20 +83,23 @@ def farthest_way(
     mass: float,
     dt: float,
 ) -> float:
-    """Return the greatest distance of a body with mass in this step, m, without pushes."""
+    """Return the greatest distance that a body with mass can travel in this step, m.
+
+    Pushes by other bodies are not included.
+    """
     way = length(before_vel[k, 0], before_vel[k, 1]) * dt
     a, b = demand[k, 0], demand[k, 1]
-    # As fast as its wheels
+    # The wheels bring the body to their speed at most.
     if control == MOTORS:
         way += length(vel[k, 0], vel[k, 1]) * dt
     elif control == FORCE:
-        # With the acceleration of the force
+        # The force accelerates the body during the whole step.
         way += length(a, b) / mass * dt * dt
-    # At the set velocity
+    # The body moves at the commanded velocity at once.
     elif control == TWIST:
         way += length(a, b) * dt
     elif control == POSE:
-        # To the pose, and as far beyond it
+        # The controller moves the body to the pose, and may overshoot by as much.
         way += 2.0 * length(a - before[k, 0], b - before[k, 1])
 
     return way
@@ -181,7 +184,7 @@ def classify_rows(
 
 @kernel
 def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bool:
-    """Give slot 0 to bodies with mass and to movers near them, for the time being.
+    """Mark bodies with mass, and movers near them, with the provisional slot 0.
 
     Returns whether such a mover has moved.
     """

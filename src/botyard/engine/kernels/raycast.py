@@ -332,7 +332,10 @@ def has_many_beams(device: Device) -> bool:
 
 @inline_kernel
 def far_now(beams: Beams, count: int, seen: int, far: float) -> float:
-    """Return the greatest range, m; `far` unless bodies are seen, which shorten beams."""
+    """Return the present range of the longest beam, m.
+
+    Only bodies shorten beams here: while none is seen, it is `far`.
+    """
     return longest(beams.raw, count) if seen else far
 
 
@@ -470,7 +473,7 @@ def cast_beams(
                 hole,
                 reach,
             )
-            # Bodies in this square are done, also where the next one is smaller.
+            # Bodies of this square have been tested: the next square leaves them out.
             met, hole = found, (i0, i1, j0, j1)
 
         # No beam leaves this square.

@@ -119,7 +119,7 @@ def fill_slots(
 ) -> tuple[int, int, float]:
     """Number the slots in the order of `State.uid` and fill them.
 
-    Returns their count, the array without room, and the highest speed of a mover.
+    Returns their count, the array that is too small, and the highest speed of a mover.
     """
     slots, flags, fastest = work.slots, work.flags, 0.0
     # The first two rows are for a wall.

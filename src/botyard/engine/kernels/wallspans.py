@@ -164,8 +164,8 @@ def wide_cells(
 ) -> tuple[int, int, int, int]:
     """Return the columns and rows of wide cells whose walls may extend into a box.
 
-    They are first and last column, first and last row. Without any, a last one is less
-    than its first one. All lengths are in cells of the grid.
+    They are first and last column, first and last row. If there are none, a last one is
+    less than its first one. All lengths are in cells of the grid.
     """
     inv, half = 1.0 / grid.wall_cell, grid.wall_half
     i0, i1 = bin_span(box[0] - half, box[1] + half, 0.0, inv, grid.wall_nx)
@@ -340,7 +340,10 @@ def shorten_span(
 def meet_listed(
     grid: Grid, beams: Beams, view: View, cells: tuple[int, int, int, int], first: int
 ) -> None:
-    """Shorten `Beams.ahead` of a bundle, whose directions start at `first`, to walls."""
+    """Shorten the beams of a bundle to the walls that the lists of wide cells hold.
+
+    The ranges are in `Beams.ahead`; directions of the bundle start at index `first`.
+    """
     walls, spans, ahead = grid.walls, beams.spans, beams.ahead
     dir_x, dir_y = beams.dir_x, beams.dir_y
     last, turn = float(view.beams - 1), TWO_PI * view.per_step

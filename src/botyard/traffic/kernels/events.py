@@ -143,7 +143,7 @@ def _ask(w: World, i: int, sector: int, t: float) -> None:
     # The sector was permitted before.
     if w.i[i, ALLOWED] >= sector:
         return
-    # With another limit, the position of its stop is already planned.
+    # A robot that stops earlier has already planned the position of its stop.
     if w.i[i, MODE] == GOING and w.f[i, LIMIT] == usual_limit(w, i):
         start_braking(w, i, t)
     # Otherwise a supervisor in Python decides.
