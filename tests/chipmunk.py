@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.commands import MAX_COORDINATE
-from botyard.engine.kernels.collide import SECTORS
+from botyard.engine.kernels.contactsectors import SECTORS
 from botyard.engine.layout import Control, Grid
 from botyard.geometry import Pose, relative
 from botyard.geometry import log as logarithm

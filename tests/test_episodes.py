@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import botyard
-from botyard.engine.commands import Demand, EnableMotors
+from botyard.engine.commands import EnableMotors
+from botyard.engine.demand import Demand
 from botyard.engine.layout import Control
 from botyard.errors import ArgumentError, NotNowError
 from botyard.geometry import Pose

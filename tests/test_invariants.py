@@ -24,6 +24,7 @@ from botyard.app.compose import Parts, compose
 from botyard.control import Level
 from botyard.devices.devicetable import DeviceTable
 from botyard.engine import commands as cmd
+from botyard.engine import demand
 from botyard.engine.layout import Control
 from botyard.engine.tables import Column, Row
 from botyard.errors import BotyardError
@@ -711,7 +712,7 @@ def test_a_robot_with_mass_is_not_driven_either(kind: Control) -> None:
                 if kind is Control.POSE
                 else (SPEED, 0.0, 0.0)
             )
-            sim.core.accept_command("ann", cmd.Demand(kind, values))
+            sim.core.accept_command("ann", demand.Demand(kind, values))
             sim.step()
 
         return robot.truth.x - x

@@ -28,7 +28,7 @@ from botyard.devices.gps import GpsSpec
 from botyard.devices.robotjoints import PrismaticJointSpec, RevoluteJointSpec
 from botyard.devices.tables import TableIrSpec
 from botyard.devices.view import stream_of
-from botyard.engine.kernels.collide import SECTORS
+from botyard.engine.kernels.contactsectors import SECTORS
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.rng import draws
 from botyard.engine.tables import Column, Table

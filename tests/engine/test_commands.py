@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.engine import commands as cmd
+from botyard.engine import demand
 from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import Control, Mode, allocate_state
 
@@ -90,7 +91,7 @@ def test_a_motion_command_ends_what_pushes_a_body_with_mass(
     state = allocate_state(2)[0]
     state.motors[:] = 1
     state.control[:] = Control.MOTORS, Control.NONE
-    push = cmd.Demand(Control.FORCE, (1.0, 2.0, 3.0))
+    push = demand.Demand(Control.FORCE, (1.0, 2.0, 3.0))
     for row in range(2):
         push.apply(state, row)
     assert state.control.tolist() == [Control.FORCE, Control.NONE]

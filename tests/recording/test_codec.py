@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.codec.messages import VERSION
-from botyard.engine import commands
+from botyard.engine import commands, demand
 from botyard.engine.layout import Control, OdometryErrorMode
 from botyard.engine.state import object_digest
 from botyard.errors import RecordingError
@@ -223,8 +223,8 @@ orders: dict[type[Any], st.SearchStrategy[Any]] = {
         st.sampled_from(OdometryErrorMode),
         st.integers(0, 2**64 - 1),
     ),
-    commands.Demand: st.builds(
-        commands.Demand,
+    demand.Demand: st.builds(
+        demand.Demand,
         st.sampled_from([Control.FORCE, Control.POSE, Control.TWIST]),
         st.tuples(*[st.floats(-1e5, 1e5)] * 3),
     ),
@@ -578,7 +578,7 @@ SAMPLES: list[tuple[bytes, Callable[[bytes], object]]] = [
                 0,
                 1,
                 "x",
-                journal.Submit("r", commands.Demand(Control.POSE, (1.0, 2.0, 3.0))),
+                journal.Submit("r", demand.Demand(Control.POSE, (1.0, 2.0, 3.0))),
             )
         ),
         decode_entry,

@@ -18,7 +18,8 @@ from botyard.engine.layout import F8
 from botyard.model.kinematics import MUST_TURN
 from botyard.model.robot import RobotSpec
 from botyard.navigation import crowds
-from botyard.numerics.elementary import cosine_sine, hypot, log
+from botyard.numerics.elementary import cosine_sine, hypot
+from botyard.numerics.exponentials import log
 from botyard.sim.simulation import Robot
 
 APPROACH_S: Final = 1.0

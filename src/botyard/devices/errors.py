@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from botyard.engine.tables import Column, Table
 from botyard.model.devices import Device, DeviceSpec, Errors, Field, parameter
-from botyard.numerics.elementary import exp
+from botyard.numerics.exponentials import exp
 
 if TYPE_CHECKING:
     from botyard.devices.view import View

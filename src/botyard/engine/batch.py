@@ -69,8 +69,8 @@ from botyard.engine.layout import (
 from botyard.engine.masslayout import (
     OK,
     MassShapes,
-    Moving,
     Walls,
+    moving,
 )
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance_bodies
 
@@ -263,35 +263,9 @@ def push(
     dt: float,
 ) -> bool:
     """Move bodies with mass after the others; False without room for their contacts."""
-    moving = Moving(
-        state.pose,
-        state.vel,
-        state.disp,
-        state.spin,
-        state.uid,
-        state.demand,
-        state.contact,
-        state.stall,
-        state.mask,
-        state.held,
-        state.drive,
-        state.control,
-        bodies.radius,
-        bodies.inner,
-        bodies.feels,
-        bins.rows,
-        bins.at,
-        bins.start,
-        bins.frame,
-        bins.shape,
-        bins.reach,
-        bins.met,
-        room.before,
-        room.before_vel,
-        room.order,
-    )
+    world = moving(state, bodies, bins, room.before, room.before_vel, room.order)
     return bool(
-        step_masses(moving, walls, shapes, masses.state, masses.table, room.work, dt)
+        step_masses(world, walls, shapes, masses.state, masses.table, room.work, dt)
         <= OK
     )
 

@@ -44,7 +44,7 @@ MAX_RANGE = 1e6
 MAX_TARGET = 1e15
 """Greatest target of an axis."""
 MAX_DEMAND = 1e9
-"""Greatest number of `State.demand`, as in `botyard.engine.commands`."""
+"""Greatest number of `State.demand`, as in `botyard.engine.demand`."""
 MAX_WHEEL_RATIO = 2.0
 """Greatest ratio of the diameters of two wheels, as in `botyard.model.robot`."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from botyard.engine.layout import (
     F8,
     I8,
     NO_CONTROL,
-    NO_DRIVE,
     Control,
     Mode,
     OdometryErrorMode,
@@ -44,7 +43,8 @@ class Command(Protocol):
         ...
 
 
-def _check_finite(what: str, *values: float) -> None:
+def check_finite(what: str, *values: float) -> None:
+    """Raise CommandError unless all values are finite numbers."""
     for value in values:
         try:
             finite = math.isfinite(value)
@@ -66,7 +66,7 @@ def check_pose(pose: Pose) -> None:
     CommandError
         States the pose found.
     """
-    _check_finite("pose", *pose)
+    check_finite("pose", *pose)
     if max(abs(pose.x), abs(pose.y)) > MAX_COORDINATE:
         raise CommandError(
             f"pose: expected coordinates within ±{MAX_COORDINATE:g} m, found "
@@ -74,7 +74,7 @@ def check_pose(pose: Pose) -> None:
         )
 
 
-def _may_move(state: State, row: int) -> bool:
+def may_move(state: State, row: int) -> bool:
     """Return whether motion commands take effect.
 
     They do with motors on and no emergency stop in progress (pioneer-protocol §4.1).
@@ -102,7 +102,7 @@ class SetVelocity:
 
     def __post_init__(self) -> None:
         v, w, vy = self.v, self.w, self.vy
-        _check_finite(
+        check_finite(
             "velocity",
             0.0 if v is None else v,
             0.0 if w is None else w,
@@ -111,7 +111,7 @@ class SetVelocity:
 
     def apply(self, state: State, row: int) -> None:
         """Set the targets."""
-        if not _may_move(state, row):
+        if not may_move(state, row):
             return
         if self.v is not None:
             state.mode_x[row] = Mode.VELOCITY
@@ -268,11 +268,11 @@ class MoveBy:
     distance: float
 
     def __post_init__(self) -> None:
-        _check_finite("distance", self.distance)
+        check_finite("distance", self.distance)
 
     def apply(self, state: State, row: int) -> None:
         """Set the remaining distance."""
-        if _may_move(state, row):
+        if may_move(state, row):
             state.mode_x[row] = Mode.POSITION
             state.target[row, 0] = self.distance
             _engage(state, row)
@@ -285,11 +285,11 @@ class TurnTo:
     heading: float
 
     def __post_init__(self) -> None:
-        _check_finite("heading", self.heading)
+        check_finite("heading", self.heading)
 
     def apply(self, state: State, row: int) -> None:
         """Set the heading target."""
-        if _may_move(state, row):
+        if may_move(state, row):
             state.mode_a[row] = Mode.POSITION
             state.target[row, 2] = wrap(self.heading)
             _engage(state, row)
@@ -302,11 +302,11 @@ class TurnBy:
     angle: float
 
     def __post_init__(self) -> None:
-        _check_finite("angle", self.angle)
+        check_finite("angle", self.angle)
 
     def apply(self, state: State, row: int) -> None:
         """Set the heading target."""
-        if _may_move(state, row):
+        if may_move(state, row):
             state.mode_a[row] = Mode.POSITION
             state.target[row, 2] = wrap(float(state.odom[row, 2]) + self.angle)
             _engage(state, row)
@@ -384,7 +384,7 @@ class SetLimits:
     w: float | None = None
 
     def __post_init__(self) -> None:
-        _check_finite(
+        check_finite(
             "speed limit", *(x for x in (self.v, self.vy, self.w) if x is not None)
         )
 
@@ -413,7 +413,7 @@ class SetRamp:
     decel: float | None = None
 
     def __post_init__(self) -> None:
-        _check_finite("ramp", *(x for x in (self.accel, self.decel) if x is not None))
+        check_finite("ramp", *(x for x in (self.accel, self.decel) if x is not None))
 
     def apply(self, state: State, row: int) -> None:
         """Set the ramp."""
@@ -446,7 +446,7 @@ class SetOdometry:
     pose: Pose = Pose()
 
     def __post_init__(self) -> None:
-        _check_finite("odometry pose", *self.pose)
+        check_finite("odometry pose", *self.pose)
 
     def apply(self, state: State, row: int) -> None:
         """Set the odometry."""
@@ -521,8 +521,8 @@ class SetVisible:
 
         A body with mass can still be pushed, and stops no other body.
         """
-        has_mass = _has_mass(state, row)
-        state.mask[row] = int(self.mask.with_mass() if has_mass else self.mask)
+        is_heavy = has_mass(state, row)
+        state.mask[row] = int(self.mask.with_mass() if is_heavy else self.mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -572,67 +572,21 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: int) -
         )
 
 
-_MAX_DEMAND: Final = {
-    Control.FORCE: 1e9,
-    Control.POSE: MAX_COORDINATE,
-    Control.TWIST: 1e5,
-}
-"""Highest demands: N and N·m; m; m/s and rad/s.
-
-The contact solver has no precision left beyond them.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """Drive a body with mass by a force, to a pose or with a velocity.
-
-    It lasts until the next command; a body without mass ignores it. A force acts from
-    outside. A pose and a velocity are driven: a robot follows them only while its
-    motors are on.
-
-    Attributes
-    ----------
-    control : Control
-        `FORCE`, `POSE` or `TWIST`: meaning of the values.
-    values : (float, float, float)
-        Values in world axes, see `Control`.
-    """
-
-    control: Control
-    values: tuple[float, float, float]
-
-    def __post_init__(self) -> None:
-        what, most = self.control.name.lower(), _MAX_DEMAND[self.control]
-        _check_finite(what, *self.values)
-        if max(map(abs, self.values)) > most:
-            raise CommandError(
-                f"{what}: expected values within ±{most:g}, "
-                f"found {max(self.values, key=abs):g}"
-            )
-
-    def apply(self, state: State, row: int) -> None:
-        """Set the demand."""
-        is_pushed = self.control is Control.FORCE or state.drive[row] == NO_DRIVE
-        if _has_mass(state, row) and (is_pushed or _may_move(state, row)):
-            state.control[row] = self.control
-            state.demand[row] = self.values
-
-
 def _put(state: State, row: int) -> None:
     """Clear contacts after a teleport, and stop a body with mass."""
     state.contact[row] = 0
-    if _has_mass(state, row):
+    if has_mass(state, row):
         state.vel[row] = 0.0
 
 
-def _has_mass(state: State, row: int) -> bool:
+def has_mass(state: State, row: int) -> bool:
+    """Return whether a body has mass."""
     return bool(state.control[row] != NO_CONTROL)
 
 
 def _engage(state: State, row: int) -> None:
     """Return the control of a body with mass to its motors."""
-    if _has_mass(state, row):
+    if has_mass(state, row):
         state.control[row] = Control.MOTORS
 
 

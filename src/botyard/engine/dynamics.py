@@ -239,7 +239,14 @@ class Dynamics:
             a is not b for a, b in zip(parts, self._parts, strict=True)
         ):
             self._moving, self._walls, self._parts = (
-                moving(state, bodies, bins),
+                moving(
+                    state,
+                    bodies,
+                    bins,
+                    state.pose.copy(),
+                    state.vel.copy(),
+                    np.argsort(state.uid, kind="stable"),
+                ),
                 walls(grid),
                 parts,
             )

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from botyard.engine.kernels.jit import merged_kernel
 from botyard.engine.layout import F8, I1, I4, I8, U1, U2, U8, Bins, Bodies, Grid, State
 
 
@@ -266,9 +267,6 @@ In order: not solid; with mass; with mass and at rest; kinematic; with mass, and
 back because it was out of bounds.
 """
 
-MOTORS, FORCE, POSE, TWIST = 1, 2, 3, 4
-"""Kinds of control of a body with mass: `botyard.engine.layout.Control`."""
-
 # normal from the first body to the second; from their centres of mass to the contact, m
 (NX, NY, AX, AY, CX, CY,
  # overlap, m; effective mass along normal and edge, kg
@@ -354,8 +352,11 @@ def workspace(
     )
 
 
-def moving(state: State, bodies: Bodies, bins: Bins) -> Moving:
-    """Return the arrays of a world for `Moving`, with copies of poses and velocities."""
+@merged_kernel
+def moving(
+    state: State, bodies: Bodies, bins: Bins, before: F8, before_vel: F8, order: I8
+) -> Moving:
+    """Return the arrays of a world for `Moving`."""
     return Moving(
         state.pose,
         state.vel,
@@ -379,9 +380,9 @@ def moving(state: State, bodies: Bodies, bins: Bins) -> Moving:
         bins.shape,
         bins.reach,
         bins.met,
-        state.pose.copy(),
-        state.vel.copy(),
-        np.argsort(state.uid, kind="stable"),
+        before,
+        before_vel,
+        order,
     )
 
 

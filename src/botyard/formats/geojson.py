@@ -34,7 +34,8 @@ from botyard.model.obstacles import Returns
 from botyard.model.scene import GeoReference, Place, Scene, SpecialWalls
 from botyard.model.world import World
 from botyard.numerics import elementwise
-from botyard.numerics.elementary import cosine_sine, exp
+from botyard.numerics.elementary import cosine_sine
+from botyard.numerics.exponentials import exp
 from botyard.units import from_deg, wrap_angle
 
 _SEMI_MAJOR: Final = 6378137.0

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from botyard.numerics import elementary as one
+from botyard.numerics import exponentials
 from botyard.numerics.elementary import (
     ATAN_1,
     ATAN_1_LOW,
@@ -164,22 +165,23 @@ def log(x: ArrayLike) -> F8:
     """Return natural logarithms; −∞ for zero, NaN for negative numbers."""
     xs = np.asarray(x, np.float64)
     if xs.size <= MAX_SCALAR_SIZE:
-        return _each(one.log, xs)
+        return _each(exponentials.log, xs)
     # exact: x = half · 2ʷʰᵒˡᵉ with half in 1/2 … 1
     half, whole = np.frexp(xs)
-    is_upper = half >= 0.5 * one.ROOT_2
+    is_upper = half >= 0.5 * exponentials.ROOT_2
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         k = np.where(is_upper, whole, whole - 1).astype(np.float64)
         f = np.where(is_upper, half, 2.0 * half) - 1.0
         s = f / (2.0 + f)
         z = s * s
         w = z * z
-        r = w * (one.L2 + w * (one.L4 + w * one.L6)) + z * (
-            one.L1 + w * (one.L3 + w * (one.L5 + w * one.L7))
+        r = w * (exponentials.L2 + w * (exponentials.L4 + w * exponentials.L6)) + z * (
+            exponentials.L1
+            + w * (exponentials.L3 + w * (exponentials.L5 + w * exponentials.L7))
         )
         square = 0.5 * f * f
-        found: F8 = k * one.LN2_HIGH - (
-            (square - (s * (square + r) + k * one.LN2_LOW)) - f
+        found: F8 = k * exponentials.LN2_HIGH - (
+            (square - (s * (square + r) + k * exponentials.LN2_LOW)) - f
         )
 
     found = np.where(xs > 0.0, found, np.where(xs == 0.0, -math.inf, math.nan))

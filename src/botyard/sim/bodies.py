@@ -10,6 +10,7 @@ from botyard.api import arguments
 from botyard.api.readonly import ReadOnly
 from botyard.api.revisions import Subject
 from botyard.engine import commands as cmd
+from botyard.engine import demand
 from botyard.engine.layout import Control
 from botyard.errors import WorldError
 from botyard.model.dynamics import DynamicsSpec
@@ -139,7 +140,7 @@ class Bodies(ReadOnly):
         core = self.core
         core.check_there(name)
         force = arguments.triple((fx, fy, torque), "fx", "fy", "torque")
-        core.accept_command(name, cmd.Demand(Control.FORCE, force), source)
+        core.accept_command(name, demand.Demand(Control.FORCE, force), source)
 
     def pull_to(self, name: str, pose: PoseLike, source: str = "api") -> None:
         """Let the PD controller of a body with mass move it to a pose (m, m, rad).
@@ -149,7 +150,7 @@ class Bodies(ReadOnly):
         core = self.core
         core.check_there(name)
         core.accept_command(
-            name, cmd.Demand(Control.POSE, arguments.pose(pose)), source
+            name, demand.Demand(Control.POSE, arguments.pose(pose)), source
         )
 
     def throw(
@@ -162,7 +163,7 @@ class Bodies(ReadOnly):
         core = self.core
         core.check_there(name)
         twist = arguments.triple((vx, vy, w), "vx", "vy", "w")
-        core.accept_command(name, cmd.Demand(Control.TWIST, twist), source)
+        core.accept_command(name, demand.Demand(Control.TWIST, twist), source)
 
     def attach(self, carrier: str, name: str) -> None:
         """Attach a body to a carrier at its present place.

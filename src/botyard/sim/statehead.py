@@ -16,7 +16,7 @@ import msgspec
 from botyard.api.revisions import Subject
 from botyard.codec.forms import written
 from botyard.devices.delays import Late
-from botyard.engine import commands
+from botyard.engine import commands, demand
 from botyard.engine.state import DIGESTED, VERSION, object_digest, row_keys, schema
 from botyard.errors import StateError
 from botyard.sim import twist
@@ -28,7 +28,7 @@ NO_MASS: Final = -1
 COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         name: kind
-        for module in (commands, twist)
+        for module in (commands, demand, twist)
         for name, kind in vars(module).items()
         if is_dataclass(kind) and hasattr(kind, "apply")
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 from botyard.errors import CommandLineError
 from botyard.extras import is_there, lacking
-from botyard.numerics.elementary import exp, log
+from botyard.numerics.exponentials import exp, log
 from botyard.studies.plan import Plan, RangeKeys, SampleKeys
 
 

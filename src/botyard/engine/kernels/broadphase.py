@@ -13,9 +13,10 @@ from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.jit import inline_kernel
 from botyard.engine.kernels.polygons import length, segment_distance
 from botyard.engine.layout import Bins, Bodies, Grid
+from botyard.model.obstacles import Visible
 
-# `Visible.OBSTACLE`: kernels take plain numbers.
-OBSTACLE = 1
+# Kernels take plain numbers.
+OBSTACLE, PUSHED = int(Visible.OBSTACLE), int(Visible.PUSHED)
 LEEWAY = 0.75
 """Radius of the search for other bodies around a body, m.
 

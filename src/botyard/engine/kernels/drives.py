@@ -19,7 +19,11 @@ from botyard.engine.kernels.motion import (
 )
 from botyard.engine.layout import (
     F8,
+    FORCE,
     I8,
+    MOTORS,
+    POSE,
+    TWIST,
 )
 from botyard.engine.masslayout import (
     A1,
@@ -32,7 +36,6 @@ from botyard.engine.masslayout import (
     CORNERS,
     DA,
     DL,
-    FORCE,
     FORCES,
     FT,
     FX,
@@ -49,11 +52,9 @@ from botyard.engine.masslayout import (
     LD,
     LOST,
     LP,
-    MOTORS,
     MOVER,
     OX,
     OY,
-    POSE,
     PW,
     PX,
     PY,
@@ -64,7 +65,6 @@ from botyard.engine.masslayout import (
     SY,
     TH,
     TTH,
-    TWIST,
     TX,
     TY,
     VX,
@@ -79,10 +79,8 @@ from botyard.engine.masslayout import (
     X,
     Y,
 )
-from botyard.numerics.elementary import (
-    cosine_sine,
-    power,
-)
+from botyard.numerics.elementary import cosine_sine
+from botyard.numerics.exponentials import power
 
 MAX_SUBSTEP_TURN = 1e4
 """Turn in a substep above which a body is put back, rad: the solver loses precision."""

@@ -70,10 +70,7 @@ from botyard.engine.masslayout import (
     X,
     Y,
 )
-from botyard.numerics.elementary import (
-    exp,
-    log,
-)
+from botyard.numerics.exponentials import exp, log
 
 SLOP = 5e-4
 """Allowed overlap of resting bodies, m, which keeps contacts from flickering."""

@@ -21,6 +21,7 @@ from botyard.engine.kernels.polygons import length
 from botyard.engine.layout import (
     F8,
     I8,
+    MOTORS,
 )
 from botyard.engine.masslayout import (
     ANCHOR,
@@ -46,7 +47,6 @@ from botyard.engine.masslayout import (
     LF,
     LT,
     MOST,
-    MOTORS,
     MOVER,
     PUSHED,
     SHOVE,

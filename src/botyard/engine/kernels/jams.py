@@ -9,9 +9,7 @@ import math
 
 import numpy as np
 
-from botyard.engine.kernels.collide import (
-    SECTORS,
-)
+from botyard.engine.kernels.contactsectors import SECTORS
 from botyard.engine.kernels.drives import (
     place_mover,
 )

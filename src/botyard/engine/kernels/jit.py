@@ -28,6 +28,7 @@ PACKAGE = Package(
                 "model/obstacles.py",
                 "native/hints.py",
                 "numerics/elementary.py",
+                "numerics/exponentials.py",
             )
         ),
     ],

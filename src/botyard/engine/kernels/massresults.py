@@ -22,6 +22,7 @@ from botyard.engine.kernels.polygons import (
 from botyard.engine.layout import (
     F8,
     I8,
+    MOTORS,
     NO_BODY,
     NO_DRIVE,
     WALL,
@@ -41,7 +42,6 @@ from botyard.engine.masslayout import (
     KIND,
     LOST,
     LOST_SOME,
-    MOTORS,
     MOVER,
     NOTHING,
     OK,

@@ -13,7 +13,8 @@ import math
 import numpy as np
 
 from botyard.engine.kernels.jit import inline_kernel, kernel
-from botyard.numerics.elementary import cosine_sine, log
+from botyard.numerics.elementary import cosine_sine
+from botyard.numerics.exponentials import log
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)

@@ -12,6 +12,7 @@ from botyard.engine.kernels.bins import (
 )
 from botyard.engine.kernels.broadphase import (
     OBSTACLE,
+    PUSHED,
 )
 from botyard.engine.kernels.jit import (
     kernel,
@@ -22,17 +23,17 @@ from botyard.engine.kernels.polygons import (
 )
 from botyard.engine.layout import (
     F8,
+    FORCE,
+    MOTORS,
+    POSE,
+    TWIST,
 )
 from botyard.engine.masslayout import (
     ASLEEP,
     AWAKE,
-    FORCE,
     MASS,
-    MOTORS,
     MOVER,
     NOTHING,
-    POSE,
-    TWIST,
     MassShapes,
     MassState,
     Moving,
@@ -46,8 +47,7 @@ MAX_DRAG = 1.0
 
 A body that is moved farther is teleported.
 """
-# `Visible.OBSTACLE` or `Visible.PUSHED`: kernels take plain numbers.
-SOLID = OBSTACLE | 8
+SOLID = OBSTACLE | PUSHED
 
 
 @merged_kernel

@@ -26,6 +26,7 @@ from botyard.engine.kernels.polygons import (
 from botyard.engine.layout import (
     F8,
     I8,
+    MOTORS,
 )
 from botyard.engine.masslayout import (
     A1,
@@ -64,7 +65,6 @@ from botyard.engine.masslayout import (
     MASS,
     MORE_CORNERS,
     MORE_SLOTS,
-    MOTORS,
     MOVER,
     MU,
     NOTHING,

@@ -14,6 +14,7 @@ PACKAGE = Package(
     [
         *Path(__file__).resolve().parent.glob("*.py"),
         _BOTYARD / "numerics/elementary.py",
+        _BOTYARD / "numerics/exponentials.py",
         _BOTYARD / "engine/layout.py",
         _BOTYARD / "model/kinematics.py",
     ],

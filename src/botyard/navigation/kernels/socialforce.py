@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from botyard.navigation.kernels.agents import Agents
 from botyard.navigation.kernels.jit import entry_kernel, kernel
 from botyard.navigation.kernels.walls import nearest_on
-from botyard.numerics.elementary import exp
+from botyard.numerics.exponentials import exp
 
 F8 = NDArray[np.float64]
 
