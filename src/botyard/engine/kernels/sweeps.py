@@ -181,7 +181,7 @@ def free_fraction(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep) -> float:
             # Regula falsi: the gap is nearly linear between two places.
             f = low + (high - low) * (gap_low - 0.5 * CONTACT) / (gap_low - gap_high)
         else:
-            # Bisection: bounds the number of trials otherwise.
+            # Otherwise bisection, which bounds the number of trials.
             f = 0.5 * (low + high)
 
         gap = clearance(grid, pose, bodies, sweep, f, reach, escaping == 1)

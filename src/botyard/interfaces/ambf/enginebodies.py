@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from botyard.engine import commands as cmd
+from botyard.engine.demand import Demand
 from botyard.engine.layout import Control
 from botyard.geometry import Pose
 from botyard.interfaces.ambf.bodies import ZERO, Body, joints_below
@@ -147,7 +148,7 @@ class EngineBody(Body):
             # its motors.
             return
 
-        self.issue_command(cmd.Demand(control, values))
+        self.issue_command(Demand(control, values))
 
     def issue_command(self, command: cmd.Command) -> None:
         """Queue a command with AMBF as its source."""
