@@ -22,7 +22,8 @@ import pytest
 from websockets.sync.client import connect
 
 import botyard
-from botyard.app.running import AsyncRunning, Running
+from botyard.app.asyncrunning import AsyncRunning
+from botyard.app.running import Running
 from botyard.app.serve import Serving
 from botyard.clients.pioneer import PioneerClient
 from botyard.control import (

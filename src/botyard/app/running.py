@@ -1,6 +1,6 @@
-"""Handles of a served simulator.
+"""Handle of a simulator that is served in a thread of its own.
 
-`Running` runs it in a thread of its own, `AsyncRunning` in the program's event loop.
+`botyard.app.asyncrunning` serves one in the program's event loop.
 """
 
 from __future__ import annotations
@@ -51,6 +51,13 @@ On some systems, Ctrl-C does not interrupt a wait.
 """
 RETURN_GRACE_S: Final = 3.0
 """Time that a controller has to return when the simulator ends, s."""
+
+
+def portions_of(steps: object) -> list[int]:
+    """Split a number of steps, so that an interrupted program leaves few pending steps."""
+    left = arguments.whole(steps, "steps", low=1, high=MAX_STEPS)
+    whole, rest = divmod(left, STEPS_PER_PORTION)
+    return [STEPS_PER_PORTION] * whole + ([rest] if rest else [])
 
 
 class Address(NamedTuple):
@@ -494,7 +501,7 @@ class Running(RunningInfo):
     def step(self, steps: int = 1) -> None:
         """Pause the simulation, and return after a number of steps."""
         self.pause()
-        for some in _portions(steps):
+        for some in portions_of(steps):
             self.do(StepNow(steps=some))
 
 
@@ -520,124 +527,4 @@ def _resolve_with_ports(result: Any, future: Future[Any]) -> None:
         resolve(future, result)
 
 
-def _portions(steps: object) -> list[int]:
-    """Split a number of steps, so that an interrupted program leaves few pending steps."""
-    left = arguments.whole(steps, "steps", low=1, high=MAX_STEPS)
-    whole, rest = divmod(left, STEPS_PER_PORTION)
-    return [STEPS_PER_PORTION] * whole + ([rest] if rest else [])
-
-
-class AsyncRunning(RunningInfo):
-    """A simulator that runs in the program's event loop.
-
-    No step runs between two `await` expressions, so the world may be read and changed
-    there.
-
-    Attributes
-    ----------
-    sim : Simulation
-        The world.
-    """
-
-    def __init__(self, sim: Simulation, now: Opened) -> None:
-        self.sim = sim
-        self._now: Opened | None = now
-        self._task: asyncio.Task[int] = asyncio.get_running_loop().create_task(
-            now.parts.hub.run(), name="botyard"
-        )
-        self._is_reported = False
-
-    async def close(self) -> BaseException | None:
-        """End the run; return its error if it was not reported before."""
-        if self._now is not None:
-            self._now.parts.hub.stop()
-        # `gather` with exceptions as results: the caller decides which of two errors it
-        # raises.
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._now = None
-        if self._is_reported or self._task.cancelled():
-            return None
-        return self._task.exception()
-
-    def stop(self) -> None:
-        """Request the end of the simulator.
-
-        Leaving the ``async with`` block closes everything.
-        """
-        self._opened.parts.hub.stop()
-
-    async def wait(self, timeout: float | None = None) -> int | None:
-        """Wait until the simulator ends; return its exit status, or raise its error.
-
-        Parameters
-        ----------
-        timeout : float, optional
-            Maximum time to wait, s; None: no limit.
-
-        Returns
-        -------
-        int or None
-            Exit status; None: the simulator still runs after `timeout`.
-        """
-        if timeout is not None:
-            arguments.number(timeout, "timeout", low=0.0, unit="s")
-        done, _ = await asyncio.wait([self._task], timeout=timeout)
-        if not done:
-            return None
-        self._is_reported = True
-        return self._task.result()
-
-    @property
-    def status(self) -> int | None:
-        """Exit status; None while the simulator runs, or if it ended with an error."""
-        if (
-            not self._task.done()
-            or self._task.cancelled()
-            or self._task.exception() is not None
-        ):
-            return None
-
-        return self._task.result()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the simulator runs."""
-        return not self._task.done()
-
-    async def do(self, operation: Operation[Any]) -> Any:
-        """Carry out an operation of `botyard.control` as the user.
-
-        Wait for its result.
-
-        Ports of added robots are then open.
-
-        Raises
-        ------
-        BotyardError
-            The operation fails, or the simulator has ended.
-        """
-        arguments.instance(operation, "operation", Operation)
-        result = self.control.do(USER, operation)
-        answer = (
-            await asyncio.wrap_future(result) if isinstance(result, Future) else result
-        )
-        if isinstance(answer, AddedRobots):
-            await asyncio.wrap_future(answer.served)
-        return answer
-
-    async def pause(self) -> None:
-        """Pause the simulation; placements still take effect."""
-        await self.do(Pause())
-
-    async def resume(self) -> None:
-        """Resume the simulation."""
-        await self.do(Resume())
-
-    async def step(self, steps: int = 1) -> None:
-        """Pause the simulation, and return after a number of steps."""
-        await self.pause()
-        for some in _portions(steps):
-            await self.do(StepNow(steps=some))
-
-
-__all__ = ["Address", "AsyncRunning", "Opened", "Running", "opened"]
+__all__ = ["Address", "Opened", "Running", "opened"]

@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Any, Final
 
 from botyard.api import arguments
+from botyard.app.asyncrunning import AsyncRunning
 from botyard.app.keywords import options_of, parameters, python_words, signature
 from botyard.app.options import RunOptions
-from botyard.app.running import AsyncRunning, Running, opened
+from botyard.app.running import Running, opened
 from botyard.errors import NotNowError
 from botyard.processes.codeload import is_code
 from botyard.sim.simulation import Simulation

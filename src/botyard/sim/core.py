@@ -7,9 +7,7 @@ Robots, sensors and the fleet depend on the core alone, so that they need not im
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,6 +48,7 @@ from botyard.sim.journal import (
     Unserve,
     WriteDevice,
 )
+from botyard.sim.making import making_robots
 from botyard.sim.placement import places_back
 from botyard.sim.placement_warnings import doubtful_map, to_warnings
 from botyard.sim.programs import Programs
@@ -57,29 +56,11 @@ from botyard.sim.programs import Programs
 _TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
 _COUNTED = (*_TELEPORTS, cmd.Hold, cmd.EnableMotors)
 """Commands that the simulation itself tracks."""
-MANY_ROBOTS = 100
-"""Number of robots from which the garbage collector waits until all are made."""
 _HOLDING = "hold"
 """Source of all holds in the engine's queue.
 
 One common source makes them take effect in order of arrival, not by source.
 """
-
-
-@contextlib.contextmanager
-def collections_off(count: int) -> Iterator[None]:
-    """Collect no garbage while `count` robots are made, if they are many.
-
-    All new objects stay, so that collections would search them again and again.
-    """
-    if count < MANY_ROBOTS or not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class Member(ReadOnly):
@@ -492,21 +473,13 @@ class Core:
     ) -> list[Any]:
         """Add robots of one model with free names, and return their handles."""
         body = robot_body(spec, "")
-        with collections_off(len(names)):
+        placed = list(zip(names, starts, strict=True))
+        with making_robots(len(names), self.engine.tables.values()):
             self.engine.add_bodies(
-                [
-                    (replace(body, name=name), start)
-                    for name, start in zip(names, starts, strict=True)
-                ]
+                [(replace(body, name=name), start) for name, start in placed]
             )
             try:
-                with contextlib.ExitStack() as stack:
-                    for table in self.engine.tables.values():
-                        stack.enter_context(table.adding(len(names)))
-                    robots = [
-                        self._make_robot(name, spec, start)
-                        for name, start in zip(names, starts, strict=True)
-                    ]
+                robots = [self._make_robot(name, spec, start) for name, start in placed]
             except BaseException:
                 # One of its devices cannot be made: undo the addition of the bodies.
                 self.engine.remove_bodies(names)

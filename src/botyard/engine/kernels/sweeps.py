@@ -1,4 +1,4 @@
-"""Sweep of a body along its arc: free distance, and the part of the arc before the first contact."""
+"""Sweep of a body along its arc: the part of it before the first contact."""
 
 from __future__ import annotations
 
