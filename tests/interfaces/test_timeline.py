@@ -16,6 +16,7 @@ from botyard.app.compose import Parts, compose
 from botyard.engine.commands import SetVelocity
 from botyard.interfaces.page import timeline, timeline_events
 from botyard.interfaces.page.requests import PageRequests
+from botyard.interfaces.page.status import status_of
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.model.scene import Scene
 from botyard.protocols.webgui import messages as msg
@@ -260,15 +261,15 @@ def test_subscriptions_are_counted_as_the_original_does() -> None:
 
     def test(parts: Parts, desk: PageRequests) -> None:
         ann, bob = parts.hub.sim.robots["ann"], parts.hub.sim.robots["bob"]
-        assert desk._status().subscriptions == 0
+        assert status_of(desk).subscriptions == 0
         ann.claim("a client")
-        assert desk._status().subscriptions == 1
+        assert status_of(desk).subscriptions == 1
         ann.lasers[0].subscribe("a client", True)
         ann.sonar.subscribe("a client", True)
         bob.claim("a client")
         bob.claim("another client")
-        assert desk._status().subscriptions == 4
+        assert status_of(desk).subscriptions == 4
         ann.release("a client")
-        assert desk._status().subscriptions == 3
+        assert status_of(desk).subscriptions == 3
 
     run(test)

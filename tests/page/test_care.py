@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from botyard.geometry import Pose
-from botyard.interfaces.page.requests import Question
+from botyard.interfaces.page.status import Question
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Area, Place, Scene
 from botyard.sim.simulation import Simulation

@@ -23,7 +23,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Playwright, expect
 
 from botyard.clients.pioneer import PioneerClient
-from botyard.interfaces.page.requests import Question
+from botyard.interfaces.page.status import Question
 from botyard.sim.simulation import Simulation
 from botyard.ui import window
 from tests.page.conftest import missing

@@ -25,7 +25,8 @@ from starlette.responses import Response
 from websockets.sync.client import ClientConnection, connect
 
 from botyard.interfaces import http_admission
-from botyard.interfaces.page import inspector, requests
+from botyard.interfaces.page import catalog, downloads, inspector, requests
+from botyard.interfaces.page.status import Question
 from botyard.protocols.webgui import frames, messages, pushes
 from botyard.protocols.webgui.frames import Bit, Block
 from botyard.protocols.webgui.session import Tokens
@@ -332,7 +333,7 @@ def test_a_fault_of_ours_ends_no_session(
 def test_a_question_is_answered_once_and_by_nobody_who_only_looks_on(
     run: Served,
 ) -> None:
-    run.desk.question = requests.Question("the models are not there", 234)
+    run.desk.question = Question("the models are not there", 234)
     with Client(run) as one, Client(run, AUDIENCE) as onlooker:
         assert one.push("status")["question"] == "the models are not there"
         with pytest.raises(ValueError, match="may only watch"):
@@ -346,7 +347,7 @@ def test_a_question_is_answered_once_and_by_nobody_who_only_looks_on(
 
 
 def test_a_refused_question_ends_the_simulator_with_its_status(run: Served) -> None:
-    run.desk.question = requests.Question("the models are not there", 234)
+    run.desk.question = Question("the models are not there", 234)
     with Client(run) as one:
         one.ask("reply", go_on=False)
         run._thread.join(PATIENCE)
@@ -619,7 +620,7 @@ def test_what_was_written_is_downloaded_by_those_who_may_write(
         with pytest.raises(ValueError, match="read-only"):
             client.ask("download", file=path)
         run.do(lambda: setattr(run.robot_servers.control, "read_only", False))
-        monkeypatch.setattr(requests, "OFFER_TIME_S", -1.0)
+        monkeypatch.setattr(downloads, "OFFER_TIME_S", -1.0)
         assert fetch(run, f"/{client.ask('download', file=path)}")[0] == 404, (
             "the address was good for a minute"
         )
@@ -632,7 +633,7 @@ def test_addresses_of_files_are_few(
     run: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(requests, "MAX_OFFERS", 3)
+    monkeypatch.setattr(downloads, "MAX_OFFERS", 3)
     with Client(run) as client:
         path = client.ask("snapshot")
         urls = [client.ask("download", file=path) for _ in range(4)]
@@ -949,11 +950,11 @@ def test_the_catalog_is_made_once_for_all_who_ask(
     run: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    original = requests.find_robot
+    original = catalog.find_robot
     monkeypatch.setattr(
-        requests, "find_robot", lambda name: made.append(name) or original(name)
+        catalog, "find_robot", lambda name: made.append(name) or original(name)
     )
-    monkeypatch.setattr(requests, "CATALOG_AGE", 1e6)
+    monkeypatch.setattr(catalog, "CATALOG_AGE", 1e6)
     with Client(run, AUDIENCE) as one, Client(run) as other:
         answers = [one.ask("catalog") for _ in range(20)] + [other.ask("catalog")]
     assert len(made) == len(set(made)) == len(answers[0]["models"])

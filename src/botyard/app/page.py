@@ -11,7 +11,8 @@ from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
 from botyard.errors import ExitCode, PortError
 from botyard.formats.models import missing_folders
-from botyard.interfaces.page.requests import PageRequests, Question
+from botyard.interfaces.page.requests import PageRequests
+from botyard.interfaces.page.status import Question
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg

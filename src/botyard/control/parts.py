@@ -1,10 +1,11 @@
 """Protocols of the parts of a running simulator that operations use.
 
-They are the clock, the robot_host, the maps and so on. A null modem has only some of them.
+They are the clock, the host of robots, the maps and so on. A null modem has only some of them.
 """
 
 from __future__ import annotations
 
+import time as wall
 from collections.abc import Callable, Coroutine, Generator, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -491,6 +492,30 @@ class UndoLog(Protocol):
         ...
 
 
+def charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
+    """Run `work` and charge its CPU time.
+
+    Calls `spend` with the CPU time of each slice, s; waiting costs nothing.
+    """
+    error: BaseException | None = None
+    while True:
+        began = wall.thread_time()
+        try:
+            wait = work.send(None) if error is None else work.throw(error)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            spend(wall.thread_time() - began)
+
+        error = None
+        try:
+            yield wait
+        # The future that it waits for has failed or was cancelled; `work` must see it.
+        except BaseException as thrown:
+            error = thrown
+
+
 __all__ = [
     "Background",
     "Clock",
@@ -507,4 +532,5 @@ __all__ = [
     "RunLoop",
     "Stepper",
     "UndoLog",
+    "charged",
 ]

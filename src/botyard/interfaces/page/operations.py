@@ -47,11 +47,13 @@ from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui import pushes
 
 
-def _files(paths: Iterable[Path]) -> bytes:
+def files_message(paths: Iterable[Path]) -> bytes:
+    """Return the encoded list of files that a page may download."""
     return pushes.encoder.encode(pushes.Files(paths=[str(path) for path in paths]))
 
 
-def _three(values: Iterable[float]) -> tuple[float, float, float]:
+def three(values: Iterable[float]) -> tuple[float, float, float]:
+    """Return three numbers, such as a pose or a twist, as a tuple for a message."""
     a, b, c = values
     return a, b, c
 

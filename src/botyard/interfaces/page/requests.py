@@ -7,8 +7,6 @@ sessions).
 from __future__ import annotations
 
 import logging
-import math
-import secrets
 import time as wall
 from collections import deque
 from collections.abc import (
@@ -16,14 +14,12 @@ from collections.abc import (
     Coroutine,
     Generator,
     Hashable,
-    Mapping,
     Sequence,
 )
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import singledispatchmethod
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -32,32 +28,28 @@ from botyard.control import (
     AddRobot,
     AddRobots,
     Caller,
-    Control,
     Level,
     LoadMap,
     ReadFile,
     SendMap,
 )
 from botyard.control.driving import client_left
-from botyard.control.parts import Maps, Portions, RunLoop
+from botyard.control.parts import Maps, Portions, RunLoop, charged
 from botyard.errors import BotyardError, NotNowError, WorldError, did_you_mean
-from botyard.formats.models import find_robot, model_names
 from botyard.geometry import Pose
-from botyard.interfaces.interface import Switch
-from botyard.interfaces.page.devices import device_readings
+from botyard.interfaces.page.catalog import Catalog
+from botyard.interfaces.page.downloads import Downloads
 from botyard.interfaces.page.inspector import Inspector
 from botyard.interfaces.page.operations import (
     ABOUT_WHAT_IS_SHOWN,
     OPERATIONS,
-    _files,
-    _three,
+    files_message,
 )
+from botyard.interfaces.page.robotdetails import SOURCE, detail_of, read_sensors
+from botyard.interfaces.page.status import Question, Robots, status_of
 from botyard.interfaces.page.timeline import LookBack, TimeLine
 from botyard.interfaces.page.viewsource import (
     ViewSource,
-    drawn_devices,
-    model_shape,
-    nearest_reading,
 )
 from botyard.model.scene import Scene
 from botyard.names import shown
@@ -66,11 +58,9 @@ from botyard.protocols.webgui import pushes
 from botyard.protocols.webgui.messages import AnyRequest, Graphics
 from botyard.protocols.webgui.pushes import LogEntry
 from botyard.protocols.webgui.session import Answer, Viewer
-from botyard.sim.simulation import Robot, Simulation
+from botyard.sim.simulation import Robot
 from botyard.version import __version__
 
-SOURCE: Final = "page"
-"""Source of the page's commands and sensor subscriptions."""
 STATUS_PERIOD: Final = 0.5
 DETAIL_PERIOD: Final = 0.2
 MAX_DETAILS: Final = 20
@@ -80,14 +70,6 @@ LOG_BACKLOG: Final = 500
 EXIT_DELAY: Final = 0.3
 MAX_VIEWERS: Final = 32
 """Limit of read-only viewers, and limit of viewers with control."""
-CATALOG_AGE: Final = 2.0
-"""Time for which the catalogue of models and maps is cached, s."""
-OFFER_TIME_S: Final = 60.0
-"""Lifetime of the address of a file for download, s."""
-MAX_OFFERS: Final = 100
-"""Limit of such addresses at a time."""
-MAX_PROBLEM: Final = 300
-"""Limit of the error text of a model, characters."""
 MAX_TEXT: Final = 2000
 """Limit of an error message or log line for the page, characters."""
 
@@ -95,40 +77,6 @@ log = logging.getLogger("botyard.page")
 
 Starter = Callable[[msg.Start], Coroutine[Any, Any, None]]
 T = TypeVar("T")
-
-
-class Robots(Protocol):
-    """Parts of `botyard.servers.pioneer.robot_servers` that the page uses."""
-
-    @property
-    def control(self) -> Control:
-        """The control surface."""
-        ...
-
-    @property
-    def interfaces(self) -> Mapping[str, Switch]:
-        """Interfaces that can be turned on and off, by name."""
-        ...
-
-    def port_of(self, robot: str) -> int:
-        """Return the TCP port of a robot; 0 while it has none."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Question to the user: continue, or exit the simulator.
-
-    Attributes
-    ----------
-    text : str
-        The question.
-    refused : int
-        Exit status if the user chooses to exit.
-    """
-
-    text: str
-    refused: int
 
 
 class PageRequests:
@@ -177,15 +125,14 @@ class PageRequests:
         """Timeline that the pages show."""
         self._marks: Sequence[pushes.Mark] = ()
         self._files: Sequence[Path] = ()
-        self._offers: dict[str, tuple[Path, float]] = {}
+        self._downloads = Downloads()
         self._last_page = 0
         self._read: dict[str, Robot] = {}
         self._schema = -1
         self._log: deque[LogEntry] = deque(maxlen=LOG_BACKLOG)
         self._next_status = self._next_detail = 0.0
         self._inspector = Inspector(hub.sim)
-        self._catalog: Future[msgspec.Raw] | None = None
-        self._catalog_made = 0.0
+        self._catalog = Catalog(hub.background, maps)
 
     # -- viewers
 
@@ -214,6 +161,10 @@ class PageRequests:
             page=viewer.number,
         )
 
+    def file_of(self, ticket: str) -> Path | None:
+        """Return the file of a download address; None if it is unknown or has expired."""
+        return self._downloads.file_of(ticket, wall.monotonic())
+
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
         """Register a viewer and return its first messages: schema, status and events.
 
@@ -226,11 +177,11 @@ class PageRequests:
         marks = pushes.Marks(marks=list(self.timeline.marks))
         first = [
             schema,
-            pushes.encoder.encode(self._status()),
+            pushes.encoder.encode(status_of(self)),
             pushes.encoder.encode(marks),
         ]
         if self.control.files and self.control.allows(self.caller(viewer), ReadFile):
-            first.append(_files(self.control.files))
+            first.append(files_message(self.control.files))
         return first
 
     def left(self, viewer: Viewer) -> None:
@@ -262,14 +213,14 @@ class PageRequests:
         read = {name: robots[name] for name in wanted}
         for name, robot in self._read.items():
             if name not in read and robots.get(name) is robot:
-                _read_sensors(robot, False)
+                read_sensors(robot, False)
 
         for name, robot in read.items():
             if (
                 self._read.get(name) is not robot
                 # Another robot may have got the name in the meantime.
             ):
-                _read_sensors(robot, True)
+                read_sensors(robot, True)
 
         self._read = read
 
@@ -304,7 +255,7 @@ class PageRequests:
         if now >= self._next_status:
             self._next_status = now + STATUS_PERIOD
             self.timeline.noticed()
-            self._tell_all(pushes.encoder.encode(self._status()), again_soon=True)
+            self._tell_all(pushes.encoder.encode(status_of(self)), again_soon=True)
             # The timeline makes a new sequence for each change, so identity is enough
             # to see one.
             if self.timeline.marks is not self._marks:
@@ -317,7 +268,7 @@ class PageRequests:
             self._files = self.control.files
             for viewer in self.viewers:
                 if self.control.allows(self.caller(viewer), ReadFile):
-                    viewer.send_encoded(_files(self._files))
+                    viewer.send_encoded(files_message(self._files))
 
         if now >= self._next_detail:
             self._next_detail = now + DETAIL_PERIOD
@@ -332,41 +283,6 @@ class PageRequests:
                     with viewer.work(now):
                         viewer.send(self._details(viewer))
 
-    def _status(self) -> pushes.Status:
-        sim = self.hub.sim
-        driven = [
-            pushes.Client(robot=r.name, sources=list(r.clients))
-            for r in sim.robots.values()
-            if r.clients
-        ]
-        # The page's own commands are not a client.
-        clients = sum(s != SOURCE for c in driven for s in c.sources)
-        filmed = None if self.control.filmer is None else self.control.filmer.present
-        recorded = (
-            None if self.control.recordings is None else self.control.recordings.present
-        )
-        return pushes.Status(
-            # The status bar of the original program counts like this: one for each
-            # driven robot, and one for each device that is read.
-            clients=clients,
-            subscriptions=len(driven) + sim.fleet.subscriptions,
-            viewers=len(self.viewers),
-            overruns=self.hub.overruns,
-            driven=driven,
-            interfaces=[
-                pushes.InterfaceState(
-                    name=n, on=i.on, about=i.about, problem=i.problem() if i.on else ""
-                )
-                for n, i in self.robot_servers.interfaces.items()
-            ],
-            timeline=self.timeline.state(),
-            question=self.question.text if self.question is not None else "",
-            recording="" if recorded is None else recorded.path.name,
-            kept=0.0 if recorded is None else recorded.last,
-            movie="" if filmed is None else filmed.name,
-            drawn=0.0 if filmed is None else filmed.part,
-        )
-
     def _details(self, viewer: Viewer) -> pushes.Details:
         past = self.timeline.sim_of(viewer)
         sim = self.hub.sim if past is None else past
@@ -374,39 +290,10 @@ class PageRequests:
             sim.robots[n] for n in viewer.view.selected[:MAX_DETAILS] if n in sim.robots
         ]
         return pushes.Details(
-            time=sim.time, robots=[self._detail(r, sim) for r in robots]
-        )
-
-    def _detail(self, robot: Robot, sim: Simulation) -> pushes.Detail:
-        state = robot.state
-        target = sim.snapshot.state.target[sim.snapshot.rows[robot.name]].tolist()
-        sensors = [reader.name for reader in drawn_devices(robot) if reader.is_read]
-        believed, true = robot.odom_in_world, state.pose_world
-        # The remainder keeps the angle between −π and π.
-        turned = math.remainder(believed.th - true.th, 2 * math.pi)
-        gripper = robot.gripper
-        return pushes.Detail(
-            name=robot.name,
-            model=robot.spec.name,
-            clients=list(robot.clients),
-            pose=_three(true),
-            odometry=_three(state.pose_odom),
-            odometry_error=(math.dist(believed[:2], true[:2]), turned),
-            velocity=_three(state.twist),
-            command=_three(target),
-            accel=state.accel.as_tuple(),
-            error=state.odometry_error.as_tuple(),
-            motors=state.motors,
-            stalled=state.stalled,
-            estop=robot.electrics.estop_pressed or state.estop,
-            volts=robot.electrics.volts,
-            charge=robot.electrics.charge,
-            charging=bool(robot.electrics.battery.charge_state),
-            sensors=sensors,
-            nearest=nearest_reading(robot),
-            gripper=(gripper.holding or "open") if gripper is not None else "",
-            port=self.robot_servers.port_of(robot.name),
-            devices=device_readings(robot),
+            time=sim.time,
+            robots=[
+                detail_of(r, sim, self.robot_servers.port_of(r.name)) for r in robots
+            ],
         )
 
     def add_log(self, entry: LogEntry) -> None:
@@ -446,7 +333,7 @@ class PageRequests:
         # The work of an answer counts towards the viewer's own budget, although it runs
         # in slices between steps.
         if isinstance(result, Generator):
-            work = _charged(
+            work = charged(
                 self._finish(result, answer),
                 lambda cost: viewer.budget.spend(wall.monotonic(), cost),
             )
@@ -536,20 +423,7 @@ class PageRequests:
         # The page fetches the file by a plain link, which cannot carry the token: an
         # unguessable address takes its place.
         path = self.control.do(self.caller(viewer), ReadFile(file=request.file))
-        ticket, now = secrets.token_urlsafe(24), wall.monotonic()
-        # Keeps the newest addresses, with room for one more.
-        self._offers = {
-            t: (p, end)
-            for t, (p, end) in [*self._offers.items()][1 - MAX_OFFERS :]
-            if end > now
-        }
-        self._offers[ticket] = path, now + OFFER_TIME_S
-        return f"file/{ticket}"
-
-    def file_of(self, ticket: str) -> Path | None:
-        """Return the file of a download address; None if it is unknown or has expired."""
-        path, end = self._offers.get(ticket, (None, 0.0))
-        return path if wall.monotonic() < end else None
+        return f"file/{self._downloads.offer(path, wall.monotonic())}"
 
     # looking back
 
@@ -694,77 +568,8 @@ class PageRequests:
 
     @_do.register
     def _(self, request: msg.Catalog, viewer: Viewer) -> Any:
-        return self._cached_catalog()
-
-    def _cached_catalog(self) -> Portions[msgspec.Raw]:
-        """Return the catalogue of models and maps as JSON, cached for a while.
-
-        It is made in small slices between the steps, because it reads files and
-        folders.
-        """
-        now = wall.monotonic()
-        made = self._catalog
-        # A catalogue that is still in work is shared by all pages that ask for it.
-        if made is None or (made.done() and now > self._catalog_made + CATALOG_AGE):
-            self._catalog_made = now
-            made = self._catalog = self.hub.background.portions(
-                self._make_catalog(), "the list of models and maps"
-            )
-
-        yield made
-        return made.result()
-
-    def _make_catalog(self) -> Portions[msgspec.Raw]:
-        models = []
-        for name in model_names():
-            # The first time each model is read from its file, which takes about 1 ms:
-            # one slice for each.
-            yield None
-            try:
-                models.append(model_shape(find_robot(name), name))
-            except BotyardError as error:
-                models.append(pushes.broken_model(name, shown(error, MAX_PROBLEM)))
-
-        found = self.maps.run_in_thread(self.maps.names)
-        yield found
-        maps = [
-            pushes.MapFile(name=name, shipped=shipped)
-            for name, shipped in found.result()
-        ]
-        return msgspec.Raw(
-            pushes.encoder.encode(pushes.CatalogResult(models=models, maps=maps))
-        )
+        return self._catalog.portions()
 
     @_do.register
     def _(self, request: msg.Debug, viewer: Viewer) -> pushes.DebugResult | msgspec.Raw:
         return self._inspector.answer(request)
-
-
-def _read_sensors(robot: Robot, on: bool) -> None:
-    """Subscribe to, or unsubscribe from, the sensors of a robot that the page shows."""
-    for reader in drawn_devices(robot):
-        reader.subscribe(SOURCE, on)
-
-
-def _charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
-    """Run `work` and charge its CPU time.
-
-    Calls `spend` with the CPU time of each slice, s; waiting costs nothing.
-    """
-    error: BaseException | None = None
-    while True:
-        began = wall.thread_time()
-        try:
-            wait = work.send(None) if error is None else work.throw(error)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        finally:
-            spend(wall.thread_time() - began)
-
-        error = None
-        try:
-            yield wait
-        # The future that it waits for has failed or was cancelled; `work` must see it.
-        except BaseException as thrown:
-            error = thrown

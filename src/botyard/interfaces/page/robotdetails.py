@@ -1,0 +1,58 @@
+"""Details of selected robots, and the sensors that they show."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from botyard.interfaces.page.devices import device_readings
+from botyard.interfaces.page.operations import three
+from botyard.interfaces.page.viewsource import drawn_devices, nearest_reading
+from botyard.protocols.webgui import pushes
+from botyard.sim.simulation import Robot, Simulation
+
+SOURCE: Final = "page"
+"""Source of the page's commands and sensor subscriptions."""
+
+
+def detail_of(robot: Robot, sim: Simulation, port: int) -> pushes.Detail:
+    """Return the details of a selected robot; `port` is its TCP port, 0 for none."""
+    state = robot.state
+    target = sim.snapshot.state.target[sim.snapshot.rows[robot.name]].tolist()
+    sensors = [reader.name for reader in drawn_devices(robot) if reader.is_read]
+    believed, true = robot.odom_in_world, state.pose_world
+    # The remainder keeps the angle between −π and π.
+    turned = math.remainder(believed.th - true.th, 2 * math.pi)
+    gripper = robot.gripper
+    return pushes.Detail(
+        name=robot.name,
+        model=robot.spec.name,
+        clients=list(robot.clients),
+        pose=three(true),
+        odometry=three(state.pose_odom),
+        odometry_error=(math.dist(believed[:2], true[:2]), turned),
+        velocity=three(state.twist),
+        command=three(target),
+        accel=state.accel.as_tuple(),
+        error=state.odometry_error.as_tuple(),
+        motors=state.motors,
+        stalled=state.stalled,
+        estop=robot.electrics.estop_pressed or state.estop,
+        volts=robot.electrics.volts,
+        charge=robot.electrics.charge,
+        charging=bool(robot.electrics.battery.charge_state),
+        sensors=sensors,
+        nearest=nearest_reading(robot),
+        gripper=(gripper.holding or "open") if gripper is not None else "",
+        port=port,
+        devices=device_readings(robot),
+    )
+
+
+def read_sensors(robot: Robot, on: bool) -> None:
+    """Subscribe to, or unsubscribe from, the sensors of a robot that the page shows."""
+    for reader in drawn_devices(robot):
+        reader.subscribe(SOURCE, on)
+
+
+__all__ = ["SOURCE", "detail_of", "read_sensors"]
