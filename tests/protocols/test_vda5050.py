@@ -86,7 +86,7 @@ def changed(path: str, value: Any) -> bytes:
             True,
             "order.edges[2]: expected a sequenceId between its two nodes",
         ),
-        ("nodes/0/released", False, "order.nodes: expected the base first"),
+        ("nodes/0/released", False, "order.nodes: expected released nodes (the base) first"),
         (
             "edges/1/sequenceId",
             4,
@@ -114,7 +114,7 @@ def test_the_base_comes_before_the_horizon(released: list[bool]) -> None:
     else:
         with pytest.raises(
             OrderError,
-            match=r"order\.nodes: expected the base first and the horizon after it",
+            match=r"order\.nodes: expected released nodes \(the base\) first",
         ):
             parse_order(data)
 

@@ -240,7 +240,7 @@ def test_a_simulation_that_cannot_keep_up_says_so(
         return hub.overruns
 
     assert asyncio.run(go()) >= 2
-    assert len([r for r in caplog.records if "behind real time" in r.message]) == 1
+    assert len([r for r in caplog.records if "behind schedule" in r.message]) == 1
 
 
 def test_ratio_reports_what_was_kept() -> None:

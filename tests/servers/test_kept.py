@@ -25,7 +25,7 @@ from botyard.protocols.rtps.wire import MalformedError
 from botyard.protocols.shares import Account, Shares, cost
 from botyard.protocols.tcpros import wire, xmlrpc
 from botyard.protocols.webgui import messages
-from botyard.servers.memory_table import KEPT, markdown
+from botyard.servers.memory_table import BUFFERS, markdown
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/explanation/security.md"
 PASSED_ON = {
@@ -196,7 +196,7 @@ def test_the_table() -> None:
     """A client keeps no more than its address, and that no more than all; the page
     shows it.
     """
-    assert {row.protocol.partition(":")[0] for row in KEPT} >= {
+    assert {row.protocol.partition(":")[0] for row in BUFFERS} >= {
         "Pioneer",
         "page",
         "ROS 1",
@@ -206,7 +206,7 @@ def test_the_table() -> None:
         "AMBF without ROS",
         "VDA 5050",
     }
-    for row in KEPT:
+    for row in BUFFERS:
         assert 0 < row.client <= row.address <= row.together, row
     assert markdown() in PAGE.read_text("utf-8"), (
         "python -m botyard.servers.memory_table makes the table"

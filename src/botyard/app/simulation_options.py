@@ -258,8 +258,8 @@ class SimulationOptions:
         serve=False,
         instead="robot.electrics.joystick",
         metavar="NAME",
-        help="Use the keys of this terminal as the joystick of this robot; its "
-        "client reads it, or lets the robot drive by it (JOYDRIVE).",
+        help="Use the keys of this terminal as the joystick of this robot. Its "
+        "client can read the joystick, or let it drive the robot (JOYDRIVE).",
     )
     robot_name: str = option(
         ROBOTS,

@@ -176,9 +176,9 @@ def distance_values(
 def _random_value(
     name: str, unit: str, about: str, value: float, spread: float, before: float
 ) -> Value:
-    """Return a random error with its interval.
+    """Return the size of a random error with its 95 % interval.
 
-    `spread` is the standard deviation of its logarithm.
+    `spread` is the standard deviation of the logarithm of `value`.
     """
     # The logarithm is approximately normal, so the interval is symmetric in it.
     factor = math.exp(1.96 * spread)

@@ -404,7 +404,7 @@ def check(
     "page",
     type=FILE,
     metavar="FILE",
-    help="Report to write. [default: report.html in the results folder]",
+    help="File to write the report to. [default: report.html in the results folder]",
 )
 @FORCE
 @max_read_option

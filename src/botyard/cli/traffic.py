@@ -62,7 +62,7 @@ def command() -> None:
     type=click.FloatRange(0.0, min_open=True),
     default=0.5,
     show_default=True,
-    help="Radius of the AGVs, which are disks, m.",
+    help="Radius of the AGVs (disks), m.",
 )
 @click.option(
     "--velocity",

@@ -97,7 +97,7 @@ def check(
     type=click.FloatRange(0.0, min_open=True),
     default=0.5,
     show_default=True,
-    help="Radius of the robots, which are disks, m.",
+    help="Radius of the robots (disks), m.",
 )
 @click.option(
     "--cell",
@@ -168,7 +168,7 @@ def make(
     type=click.FloatRange(0.0, min_open=True),
     default=0.5,
     show_default=True,
-    help="Radius of the robots, which are disks, m.",
+    help="Radius of the robots (disks), m.",
 )
 @click.option(
     "--longest",

@@ -116,7 +116,7 @@ class LoadWorld(Operation[Future[bool]]):
 class UnloadWorld(Operation[None]):
     """Remove the map, and pause until a world is loaded.
 
-    The robots that the map added by `LoadWorld` are removed, and the robots that this
+    The robots of a world that `LoadWorld` loaded are removed, and the robots that this
     source added.
     """
 

@@ -200,7 +200,7 @@ class Stepper(Protocol):
 
     @property
     def step_listeners(self) -> list[Callable[[], None]]:
-        """Functions to call after requested steps."""
+        """Functions that are called after the steps that clients requested."""
         ...
 
     @property

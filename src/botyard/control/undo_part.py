@@ -147,7 +147,7 @@ class Part(ABC):
     def take_back(
         self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
     ) -> TakingBack:
-        """Undo the part in portions; return the parts that redo it.
+        """Undo this part in portions; return the parts that redo the change.
 
         `notes` receives messages about bodies that could not be restored.
         """

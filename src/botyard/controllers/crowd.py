@@ -345,8 +345,8 @@ class SocialForce(CrowdController):
         self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8
     ) -> F8:
         """Return the new velocity, see `CrowdController`."""
-        # A robot that followed the last command continues with the model's own
-        # velocity.
+        # If the robot followed the last command, the social force model continues from
+        # its own velocity at the end of that step, otherwise from the robot's.
         velocity[0, row] = crowds.continued(velocity[0, row], *self._asked)
         ends = np.empty((1, 2))
         wanted = crowds.social_force(

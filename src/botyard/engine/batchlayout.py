@@ -53,7 +53,7 @@ class Fault(IntEnum):
     RATE = 10
 
 
-# Kernels take plain numbers, which compilers fold.
+# Kernels use plain integers, not enumeration members: compilers fold them.
 NO_CONTACT, WALL_CONTACT, BODY_CONTACT = map(int, Contact)
 (
     NO_FAULT,

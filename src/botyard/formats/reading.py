@@ -179,7 +179,11 @@ def read(request: Request, warn: Warn) -> Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """First message of a reading; `scene` is without its objects."""
+    """Body of the first message about a `Reading`.
+
+    `scene` lacks its boxes, places and areas; like the robots, they follow in later
+    messages.
+    """
 
     path: str | None
     modified: int

@@ -513,7 +513,7 @@ class _Reader:
 
 
 def home_of(places: Iterable[Place], otherwise: Pose | None) -> Pose | None:
-    """Return the start pose of robots.
+    """Return the start pose of a scenario without a `home` key.
 
     It is the first home or dock among a scenario's own places, or `otherwise` (the
     map's).
@@ -535,7 +535,7 @@ def _place(p: PlaceKeys) -> Place:
 
 
 def _laser(mount: str | LaserMount, spec: RobotSpec) -> Any:
-    """Return a laser by its library name, or a laser with its own mount.
+    """Return the laser of a scenario entry: a library name, or a `LaserMount`.
 
     A laser given by name is mounted like the model's first laser.
     """

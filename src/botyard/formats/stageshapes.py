@@ -143,8 +143,7 @@ def _traced(prop: Property, solid: NDArray[np.bool_]) -> list[Outline]:
     if not 0 < len(found) <= MAX_PARTS:
         more = "more" if len(found) else "none"
         raise prop.fail(
-            f"a picture of 1 to {MAX_PARTS} rectangles of dark pixels for a body "
-            f"(this one has {more})"
+            f"a picture whose dark pixels form 1 to {MAX_PARTS} rectangles (here: {more})"
         )
 
     found = found / (columns, rows, columns, rows) - 0.5

@@ -197,7 +197,7 @@ class _Reader:
     def run(self) -> Lines:
         root = self._root
         self._count()
-        # The size only matters for percentages, and if there is no view box.
+        # The size only matters without a view box, which replaces it below.
         width, height = self._size(root)
         box = _view_box(root)
         matrix = Matrix()

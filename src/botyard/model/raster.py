@@ -386,7 +386,7 @@ def mark_points(
     if not len(scene.points):
         return
     size = cells.shape[::-1]
-    # Corner of each square, in cells from the centre of the first cell.
+    # Lower left corner of each point's square, in cells from the centre of cell (0, 0).
     at = (scene.points - corner) / edge - 0.5
     first = np.ceil(np.clip(at - MIDDLE_TOLERANCE, 0, size)).astype(np.int64)
     last = np.ceil(

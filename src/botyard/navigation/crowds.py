@@ -306,7 +306,7 @@ def _agents(
             )
 
     k = len(numbers)
-    # A disc that does not exist has no meaningful position either.
+    # A radius of NaN marks a body that does not exist; its position means nothing.
     if np.isnan(np.asarray(radius)[numbers[:, 0], numbers[:, 1]]).any():
         raise ArgumentError(
             "chosen: a body of radius NaN does not exist and cannot be an agent"

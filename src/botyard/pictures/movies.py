@@ -145,7 +145,9 @@ def writing_movie(path: StrPath, fps: float, *, force: bool = False) -> Iterator
     with replacing(path, force=force) as file:
         # The length of the file goes into its header, which is written last.
         if not file.seekable():
-            raise WorldError(f"path: expected a seekable file, found {path}")
+            raise WorldError(
+                f"path: expected a seekable file, found one that is not: {path}"
+            )
         movie = _Checked(kinds[Path(path).suffix.lower()](file, rate))
         yield movie
         movie.close()

@@ -31,9 +31,9 @@ Send = Callable[[str, object], None]
 
 
 def serve(requests: Types, answers: Types, work: Callable[[Any, Send], None]) -> None:
-    """Read one request, do the work, and exit (main function of a worker).
+    """Read one request, call `work`, and exit (main function of a worker).
 
-    `requests` and `answers` have the type of the body of each kind of message.
+    `requests` and `answers` map each kind of message to the type of its body.
 
     The first two command-line arguments are the limits of memory, bytes, and of CPU
     time, s. Exceptions of `work` are not caught: it reports its own failures.

@@ -128,10 +128,10 @@ class Cells:
         )
         numbers, salt = self.order[part], self._salt[part]
         now = words[numbers]
-        # If only one word differs, the difference of the sums is its own difference.
+        # If only one word differs, the sums differ by as much as this word does.
         then = now + more
         grown = (_hash(then, salt) - _hash(now, salt)) & _LOW
-        # Try each word of the cell; the hash selects the right one.
+        # Apply the difference to each word in turn; only for that word the hashes match.
         hits = np.flatnonzero((grown == np.uint64(more_hash)) & (then != now))
         return (int(numbers[hits[0]]), then[hits[0]]) if len(hits) == 1 else None
 

@@ -249,7 +249,7 @@ def _roster(head: Head) -> Roster:
 def body_columns(
     state: bytes, budget: Budget = Budget()
 ) -> tuple[dict[str, int], dict[str, NDArray[Any]]]:
-    """Return the rows of a state's robots by name, and the `State` columns of bodies.
+    """Return the row of each robot in a state, and the columns of all bodies, by name.
 
     Raises
     ------
@@ -446,7 +446,7 @@ def _of_rows(
 def _of_heads(theirs: Head, mine: Head, robots: Sequence[str]) -> Iterator[Difference]:
     for what in _PLAIN:
         one, other = getattr(theirs, what), getattr(mine, what)
-        # Encoded values compare by their bits also.
+        # Compared by the bits of their encoding: NaN equals NaN, and −0 is not 0.
         if msgspec.msgpack.encode(one) == msgspec.msgpack.encode(other):
             continue
         if what == "teleports" and len(one) == len(other) == len(robots):

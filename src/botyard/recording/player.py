@@ -122,7 +122,7 @@ class Player:
     # -- the recording
 
     def _replay(self, act: Callable[[], Any]) -> None:
-        """Carry out an action that belongs to the recording."""
+        """Run `act`, whose changes come from the recording and are not foreign."""
         before, self._is_replaying = self._is_replaying, True
         try:
             act()

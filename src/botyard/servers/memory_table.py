@@ -76,8 +76,8 @@ CONFLICT_BYTES: Final = 256
 """Size of a conflict of two edges of orders in all tables of the run, bytes."""
 
 
-class Kept(NamedTuple):
-    """Row of the table.
+class BufferLimits(NamedTuple):
+    """Memory limits of one kind of buffer: a row of the table.
 
     Attributes
     ----------
@@ -98,23 +98,23 @@ class Kept(NamedTuple):
 
 def _of_clients(
     protocol: str, what: str, client: int, clients: int, each: int = 0
-) -> Kept:
+) -> BufferLimits:
     """Return the row of a buffer of each client.
 
     `each` clients per address, by default half.
     """
-    return Kept(
+    return BufferLimits(
         protocol, what, client, client * (each or clients // 2), client * clients
     )
 
 
-KEPT: Final = (
-    Kept(
+BUFFERS: Final = (
+    BufferLimits(
         "Pioneer",
         "queued bytes of a robot's client",
         *3 * (robotclient.MAX_AHEAD,),
     ),
-    Kept(
+    BufferLimits(
         "Pioneer",
         "unread reports of a robot's client",
         robotclient.MAX_UNSENT,
@@ -163,51 +163,51 @@ KEPT: Final = (
         xmlrpc.MAX_CONNECTIONS,
         xmlrpc.MAX_EACH,
     ),
-    Kept(
+    BufferLimits(
         "ROS 1: XML-RPC",
         "calls in progress",
         xmlrpc.MAX_UNDER_WAY,
         xmlrpc.MAX_UNDER_WAY,
         xmlrpc.MAX_UNDER_WAY,
     ),
-    Kept(
+    BufferLimits(
         "ROS 1: XML-RPC",
         "long answers",
         xmlrpc.MAX_ANSWER,
         xmlrpc.MAX_LARGE * xmlrpc.MAX_ANSWER,
         xmlrpc.MAX_LARGE * xmlrpc.MAX_LARGE_SOURCES * xmlrpc.MAX_ANSWER,
     ),
-    Kept(
+    BufferLimits(
         "ROS 1: the master",
         "parameters",
         parameterserver.MAX_PARAMETER_TEXT,
         parameterserver.MAX_PARAMETER_TEXT,
         parameterserver.MAX_PARAMETER_TEXT,
     ),
-    Kept(
+    BufferLimits(
         "ROS 1: the master",
         "registrations from other machines",
         *2 * (master.MAX_ENTRIES_EACH * REGISTRATION_BYTES,),
         master.MAX_ENTRIES * REGISTRATION_BYTES,
     ),
-    Kept(
+    BufferLimits(
         "ROS 1: the master",
         "types of topics",
         *3 * (master.MAX_TYPES * (ENTRY_BYTES + 2 * api.MAX_NAME),),
     ),
-    Kept(
+    BufferLimits(
         "ROS 1: the master",
         "pending notifications of nodes",
         *2 * (ros1master.MAX_OWED_BYTES // SHARES,),
         ros1master.MAX_OWED_BYTES,
     ),
-    Kept(
+    BufferLimits(
         "ROS 1: TCPROS",
         "incomplete headers and requests",
         wire.MAX_HEADER + 2 * (MAX_WAITING_BYTES + READ_SIZE),
         *2 * (tcpros.MAX_HELD,),
     ),
-    Kept(
+    BufferLimits(
         "ROS 1: TCPROS",
         "unread answers",
         MAX_CELLS,
@@ -221,67 +221,67 @@ KEPT: Final = (
         tcpros.MAX_CONNECTIONS,
         tcpros.MAX_EACH,
     ),
-    Kept(
+    BufferLimits(
         "ROS 1: publishers",
         "an incomplete message of a topic",
         MESSAGE_BYTES,
         *2 * (ros1input.MAX_PUBLISHERS * MESSAGE_BYTES,),
     ),
-    Kept(
+    BufferLimits(
         "ROS 2 over Zenoh",
         "queued messages of a topic",
         *3 * (MAX_WAITING * MAX_INPUT,),
     ),
-    Kept(
+    BufferLimits(
         "ROS 2 over Zenoh",
         "queued requests of a service, and requests in progress",
         *3 * (2 * MAX_REQUESTS * MAX_REQUEST,),
     ),
-    Kept(
+    BufferLimits(
         "ROS 2 over DDS",
         "endpoints",
         rtps.MAX_PEER_ENDPOINTS * ENDPOINT_BYTES,
         rtps.MAX_ENDPOINTS * ENDPOINT_BYTES,
         rtps.MAX_ENDPOINTS * ENDPOINT_BYTES,
     ),
-    Kept(
+    BufferLimits(
         "ROS 2 over DDS",
         "samples after a missing one",
         *2 * (rtps.MAX_TOTAL_HELD_BYTES // SHARES,),
         rtps.MAX_TOTAL_HELD_BYTES,
     ),
-    Kept(
+    BufferLimits(
         "ROS 2 over DDS",
         "samples in fragments",
         *2 * (rtps.MAX_ASSEMBLY_BYTES // SHARES,),
         rtps.MAX_ASSEMBLY_BYTES,
     ),
-    Kept(
+    BufferLimits(
         "ROS 2 over DDS",
         "queued output of a participant",
         rtps.MAX_PEER_ADDRESSES * rtps.MAX_QUEUED_BYTES,
         *2 * (rtps.MAX_TOTAL_QUEUED_BYTES,),
     ),
-    Kept(
+    BufferLimits(
         "ROS 2 over DDS",
         "responses of a service to a missing reader",
         *3 * (dds.MAX_WAITING_BYTES,),
     ),
-    Kept(
+    BufferLimits(
         "rosbridge",
         "subscriptions, calls, fragments, offers",
         rosbridge.MAX_KEPT,
         rosbridge.MAX_ALL_KEPT // SHARES,
         rosbridge.MAX_ALL_KEPT,
     ),
-    Kept(
+    BufferLimits(
         "rosbridge",
         "unread messages",
         outbox.MAX_WAITING,
         outbox.MAX_ADDRESS_WAITING,
         CLIENTS * outbox.MAX_WAITING,
     ),
-    Kept(
+    BufferLimits(
         "rosbridge",
         "unread answers",
         outbox.MAX_ANSWER_SIZE,
@@ -294,21 +294,21 @@ KEPT: Final = (
         outbox.MAX_REQUEST_SIZE,
         CLIENTS,
     ),
-    Kept(
+    BufferLimits(
         "Foxglove",
         "subscriptions, calls, channels, names",
         foxglove.MAX_KEPT,
         foxglove.MAX_ALL_KEPT // SHARES,
         foxglove.MAX_ALL_KEPT,
     ),
-    Kept(
+    BufferLimits(
         "Foxglove",
         "unread messages",
         foxglove.MAX_WAITING,
         foxglove.MAX_ADDRESS_WAITING,
         CLIENTS * foxglove.MAX_WAITING,
     ),
-    Kept(
+    BufferLimits(
         "Foxglove",
         "unread answers",
         foxglove.MAX_ANSWER_SIZE,
@@ -321,23 +321,23 @@ KEPT: Final = (
         ambf.MAX_FRAME + ambf_objects.MAX_WAITING,
         LINKS,
     ),
-    Kept(
+    BufferLimits(
         "VDA 5050",
         "queued orders of an AGV",
         *3 * (vda5050.MAX_ORDERS * vda5050.MAX_PAYLOAD,),
     ),
-    Kept(
+    BufferLimits(
         "VDA 5050",
         "queued instant actions of an AGV",
         *3 * (vda5050.MAX_ORDERS * vda5050.MAX_ACTIONS_PAYLOAD,),
     ),
-    Kept("VDA 5050", "the order of an AGV", *3 * (ORDER_BYTES,)),
-    Kept(
+    BufferLimits("VDA 5050", "the order of an AGV", *3 * (ORDER_BYTES,)),
+    BufferLimits(
         "VDA 5050",
         "unread state of an AGV",
         *3 * (3 * fleet.MAX_STATE,),
     ),
-    Kept(
+    BufferLimits(
         "VDA 5050",
         "conflicts of the edges of all orders",
         *3 * (routes.MAX_CONFLICTS * CONFLICT_BYTES,),
@@ -364,7 +364,7 @@ def markdown() -> str:
     rows += [
         f"| {k.protocol} | {k.what} | {shown(k.client)} | {shown(k.address)} | "
         f"{shown(k.together)} |"
-        for k in KEPT
+        for k in BUFFERS
     ]
     return "\n".join(rows) + "\n"
 
@@ -372,4 +372,4 @@ def markdown() -> str:
 if __name__ == "__main__":
     print(markdown(), end="")
 
-__all__ = ["KEPT", "Kept", "markdown"]
+__all__ = ["BUFFERS", "BufferLimits", "markdown"]

@@ -400,7 +400,10 @@ def _leads_out(passable: NDArray[np.bool_]) -> bool:
 def _far_from_walls(
     grid: Grid, frame: _Frame, solid: NDArray[np.bool_], reach: float
 ) -> NDArray[np.bool_]:
-    """Return the cells that are not solid and whose centres are farther from walls, m."""
+    """Return the cells that are neither solid nor near walls.
+
+    Near means that the centre is within `reach` m of a wall.
+    """
     near: U1 = solid.astype(np.uint8)
     mark_near_walls(Pack(grid), *frame.corner, frame.cell, reach, near)
     far: NDArray[np.bool_] = near == 0

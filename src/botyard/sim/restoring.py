@@ -92,8 +92,9 @@ def restore(
         names = f'"{shown(roster.scene_name)}"; here is "{shown(core.scene.name)}"'
         if head.version in UNSURE and roster.scene_name == core.scene.name:
             raise StateError(
-                "state: cannot determine whether it belongs to this map: "
-                f"{names}{written_by(head)}"
+                "state: expected the digest of the present map "
+                f'"{shown(core.scene.name)}", found another one for a map of the same '
+                f"name, which may still be the same map{written_by(head)}"
             )
 
         # Another version of the program may also read the same file differently.

@@ -112,7 +112,7 @@ END_GRACE_S: Final = 5.0
 
 
 class _Worker:
-    """Executor of the worker's runs."""
+    """Worker process of a study: carries out runs and reports each result."""
 
     def __init__(self, job: Job, events: int) -> None:
         self._job, self._events, self._process = job, events, os.getpid()

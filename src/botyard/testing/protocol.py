@@ -270,7 +270,7 @@ class _Check:
     def memory(self) -> list[str]:
         """Check that a session does not store an endless stream."""
         problems: list[str] = []
-        # Read-only, because the world itself would keep changes in memory.
+        # A client that may only watch: memory for changes of the world must not count.
         world = self._world(Level.WATCH)
         # A valid message many times: queues of accepted work must be bounded as well.
         longest = max(self._examples, key=len)

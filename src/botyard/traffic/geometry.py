@@ -336,7 +336,8 @@ def task_of_paths(
         if not changed:
             break
 
-    # A robot must be able to stop in its first sector, or it passes a border unasked.
+    # Without room to stop in its first sector, a robot would enter the next one
+    # without permission.
     breaks = _joined(breaks, critical, [v.radius + v.braking_distance for v in each])
     listed = _conflicts(curves, breaks, radii)
     made = tuple(

@@ -45,10 +45,12 @@ def replay_data(outcome: Outcome) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``title``, ``end`` (s) and ``robots``, each with ``path``, ``along``, ``ends``,
-        ``critical``, ``radius``, ``finished``, ``gone``, ``motion`` (pieces of constant
-        acceleration), ``held`` and ``inside`` (start, end, sector), ``waits`` (start,
-        end, robots).
+        ``title``, ``end`` (s) and ``robots``. Each robot has ``path`` (corners, m),
+        ``along`` (their distances along the path, m), ``ends`` (of sectors, m along the
+        path), ``critical`` (1 for sectors with conflicts), ``radius`` (m), ``finished``
+        (s; 1e12 if it does not finish), ``gone`` (whether it leaves its last sector by
+        the end), ``motion`` (pieces of constant acceleration), ``held`` and ``inside``
+        (start, end, sector) and ``waits`` (start, end, blocking robots).
     """
     # The page divides by the length of the run, so an empty run gets a millisecond.
     task, end = outcome.task, max(outcome.time, 0.001)
@@ -185,7 +187,7 @@ class _Intervals:
 
 
 def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
-    """Return three lists of intervals: granted, occupied, and waiting.
+    """Return the intervals of each robot: sectors held, sectors occupied, and waits.
 
     They hold the times, s, in which sectors are granted but not entered, in which
     sectors are occupied, and in which robots wait.

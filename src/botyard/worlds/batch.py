@@ -539,7 +539,7 @@ class Batch:
     def _call(
         self, entry: RowsEntry, table: RowTable, parts: Sequence[NDArray[np.int64]]
     ) -> None:
-        """Call a kernel for the worlds of each thread."""
+        """Call a kernel for each part of the worlds, several parts in parallel threads."""
         # No thread is started for a single part.
         if len(parts) == 1:
             entry(table, parts[0])

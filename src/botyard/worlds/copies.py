@@ -167,7 +167,7 @@ class Copies:
             engine.dynamics.load(*masses)
         engine.clock.tick = int(counts[TICK])
         self._set_under_way(sim, robot_set, late)
-        # Only now, because it derives values from all columns.
+        # After all columns are set, because `resumed` derives values from them.
         engine.resumed()
         # Its next reset then continues the count of the world.
         sim.core.episodes.count(world, int(counts[EPISODE]))

@@ -235,8 +235,9 @@ class EpisodeLog:
                 )
 
         raise NotNowError(
-            f"world {world}: episode {wanted} is not kept: only the last {KEPT} are, "
-            "if they were kept from the start and `state` was not written"
+            f"world {world}: expected one of its last {KEPT} episodes, logged from the "
+            "start, without a fault at the start, an interrupt, or writes to poses, tick "
+            f"or seeds; found episode {wanted}"
         )
 
 

@@ -427,8 +427,8 @@ def _late_steps(
         )
         if greatest > most:
             raise ArgumentError(
-                "max_latency: expected at least that of the robots, "
-                f"{greatest:g} s, found {most:g} s"
+                f"max_latency: expected at least {greatest:g} s, the highest latency plus "
+                f"jitter of the robots' commands and sensors, found {most:g} s"
             )
 
     return int(delay_steps(most, 0.0, 0.0, dt))

@@ -49,7 +49,8 @@ class SettledWorlds(WorldArrays):
         """
         if self._is_closed:
             raise NotNowError(
-                "these worlds are closed; world(i) returns a simulation that continues"
+                "these worlds are closed: expected open ones; world(i) still returns world i "
+                "as an independent simulation"
             )
 
         if self._is_settled(chosen):

@@ -169,7 +169,7 @@ class Body(Pose):
     def _velocity_mode(self) -> None:
         if self._is_first_generation:
             raise PeerError(
-                f"{self._name}: the oldest generation of messages has no velocities"
+                f"{self._name}: Object messages, the oldest generation, have no velocity commands"
             )
 
         # Components that are not set keep their current velocity instead of stopping.
@@ -240,7 +240,7 @@ class Body(Pose):
         """Move a joint with a velocity, rad/s or m/s."""
         if self._is_first_generation:
             raise PeerError(
-                f"{self._name}: the oldest generation of messages has no velocities"
+                f"{self._name}: Object messages, the oldest generation, have no velocity commands"
             )
 
         self._joints_command([self._index(joint)], [vel], VELOCITY)

@@ -60,9 +60,9 @@ def nearest_of_few(pose: F8, wanted: int, strips: Strips, near: I8, far: F8) -> 
 
 @kernel
 def size_for(pose: F8, order: I8, wanted: int) -> int:
-    """Return the size of strips for searches of the nearest `wanted` of sorted points.
+    """Return the number of points per strip for searches of `wanted` nearest points.
 
-    `order` is `Strips.order`.
+    `order` is `Strips.order` after `sort_by_place`: row 0 by x, row 2 by y.
     """
     n = pose.shape[0]
     a, b = n // 4, (3 * n) // 4

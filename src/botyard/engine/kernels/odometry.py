@@ -50,7 +50,7 @@ BEFORE_ALL_TICKS = (1 << 63) - 1
 def draw_row_errors(
     uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, tick: int
 ) -> None:
-    """Run `draw_errors`, for callers outside of the step."""
+    """Run `draw_errors`; callable from Python, outside of a step."""
     draw_errors(uid, low, high, err, i, seed, tick)
 
 

@@ -247,7 +247,7 @@ def find_spans(walls: F8, view: View, row: int, groups: int, spans: F8) -> None:
     middle, per_step, margin = view.middle, view.per_step, view.margin
     far, last = view.reach * view.reach, float(view.beams)
     for n in range(groups * WALL_LANES):
-        # Unsigned: saves the test for an index that counts from the end.
+        # Unsigned indices save the test for negative ones, which count from the end.
         k, m = np.uint64(row + n), np.uint64(n)
         ax, ay, ex, ey = start_x[k] - x, start_y[k] - y, vector_x[k], vector_y[k]
         bx, by, length2 = ax + ex, ay + ey, ex * ex + ey * ey

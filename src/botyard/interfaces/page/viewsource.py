@@ -184,7 +184,7 @@ class ViewSource:
         )
 
     def schema(self) -> tuple[int, bytes]:
-        """Return the number and the encoded message of the present schema."""
+        """Return the number of the current schema and its encoded message."""
         revision = self._feed.last(*_IN_SCHEMA)
         if revision != self._known:
             self._rebuild()

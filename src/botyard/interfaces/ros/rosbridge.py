@@ -172,7 +172,7 @@ class Rosbridge:
         return found
 
     def remove_unused(self, channel: Channel) -> None:
-        """Remove a channel without publishers and subscribers."""
+        """Remove a channel if it has neither publishers nor subscribers."""
         if not channel.is_known and not channel.readers:
             self.channels.pop(channel.name, None)
 

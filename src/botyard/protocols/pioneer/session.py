@@ -578,7 +578,7 @@ class Session(Conversation):
                 f"{right}, stall {sip.stall_bumpers}",
             )
 
-        # Rings of more than 32 transducers take turns over several SIPs.
+        # A SIP has at most 32 sonar readings, so larger rings are sent in several SIPs.
         ring = self.port.spec.sonar
         n = len(ring.transducers) if ring else 0
         self._first_sonar = (

@@ -93,7 +93,7 @@ class StepFrames:
         self._made: dict[MovingFrames, list[memoryview]] | None = None
 
     def add(self, robot: MovingFrames) -> None:
-        """Add a robot."""
+        """Add a robot; its transforms are computed from now on."""
         self._robots.append(robot)
         self._made = None
 

@@ -97,8 +97,8 @@ class Topic:
 class Input:
     """Subscribed topic.
 
-    Messages longer than `limit`, bytes, are not decoded. `operation` is its operation
-    of the control surface.
+    Messages longer than `limit`, bytes, are not decoded. `operation` is the class
+    of the control operation that it performs.
     """
 
     name: str
@@ -113,7 +113,8 @@ class Input:
 class Service:
     """Service: `serve` returns a response, or raises a `BotyardError`.
 
-    `operation` is its operation of the control surface; None if it only reads. A
+    `operation` is the class of the control operation that it performs; None if it
+    only reads. A
     service of ROS 2 (`only` is ``cdr``) may return a future of a response, which is
     sent later.
     """

@@ -269,7 +269,8 @@ class RosbridgeSession:
         wire = packed(said, "none")
         if not self._out.request(wire, caller.source):
             raise PeerError(
-                "rosbridge: too many calls and goals wait for the client that serves them to read"
+                "rosbridge: no room for another call or goal: the client that serves them has not read "
+                "enough of those queued for it"
             )
 
         self._wake()

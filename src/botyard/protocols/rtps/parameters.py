@@ -135,7 +135,8 @@ def read_parameters(
         at += length
 
     raise MalformedError(
-        f"parameter list: expected its end, found none after {len(found)} parameters"
+        "parameter list: expected a sentinel at its end, found none among the first "
+        f"{MAX_PARAMETERS} parameters"
     )
 
 

@@ -502,7 +502,7 @@ class Writer(MatchedReaders, Generic[H]):
     def resent(self, proxy: ReaderProxy) -> None:
         """Finish the resending of samples to a reader with a HEARTBEAT."""
         proxy.is_served = False
-        # While fragments are being sent, the reader would report them as missing.
+        # A HEARTBEAT would make the reader report fragments that are being sent.
         if self.serves(proxy) and proxy.destination not in self._sending:
             self._heartbeat(proxy)
 

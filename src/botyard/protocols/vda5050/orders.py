@@ -305,7 +305,8 @@ def parse_order(data: bytes) -> Order:
     ):
         raise OrderError(
             "validationError",
-            "order.nodes: expected the base first and the horizon after it",
+            "order.nodes: expected released nodes (the base) first, and the others after "
+            "them, found another order",
         )
     # Actions of an edge are listed with the node that it leads to.
     before = ((), *(_actions_of(e, f"order.edges[{k}]") for k, e in enumerate(edges)))

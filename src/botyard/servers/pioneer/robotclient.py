@@ -165,7 +165,7 @@ class RobotClient(StreamPeer):
         Read ahead until its end of stream, for `LIVENESS_READ_S`; then call `answer`.
         """
         self._answer = answer
-        # An attribute of this object, which hides the class's.
+        # Set on this object alone, so that the limit of other clients stays.
         self.max_waiting = MAX_AHEAD
         self.read_on()
         self.loop.call_later(LIVENESS_READ_S, self._stop_reading_ahead)

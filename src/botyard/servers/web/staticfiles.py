@@ -23,8 +23,16 @@ MIN_COMPRESSED: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """A file in the forms in which it is sent."""
+class _CachedFile:
+    """File in memory, ready to be sent.
+
+    Attributes
+    ----------
+    plain, packed : bytes
+        Contents; the same compressed by gzip, empty if that saves nothing.
+    kind, tag, lasting : str
+        Media type, ETag and Cache-Control.
+    """
 
     plain: bytes
     packed: bytes
@@ -46,7 +54,7 @@ class StaticFiles:
         self._folder = folder
         self._seen: tuple[int, int] | None = None
         self._paths: dict[str, Path] = {}
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _CachedFile] = {}
 
     async def answer(self, request: Request) -> Response:
         """Answer a request: with the file, "not modified", or "not found"."""
@@ -85,7 +93,7 @@ class StaticFiles:
                 if p.is_file()
             }
 
-    def _find(self, name: str) -> _Kept | None:
+    def _find(self, name: str) -> _CachedFile | None:
         if name not in self._kept and name in self._paths:
             try:
                 data = self._paths[name].read_bytes()
@@ -102,7 +110,7 @@ class StaticFiles:
                 if name.startswith("assets/")
                 else "no-cache"
             )
-            self._kept[name] = _Kept(
+            self._kept[name] = _CachedFile(
                 data, packed if len(packed) < len(data) else b"", kind, tag, lasting
             )
 

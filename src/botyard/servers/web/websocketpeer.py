@@ -55,7 +55,7 @@ class WebSocketPeer(ABC):
 
     @abstractmethod
     def on_message(self, data: str | bytes) -> None:
-        """Process a message of the client."""
+        """Process a message from the client."""
 
     @abstractmethod
     def flush(self) -> bool:

@@ -24,8 +24,11 @@ from botyard.traffic.kernels.runarrays import (
 
 
 @inline_kernel
-def _ranks(w: World, i: int, j: int) -> bool:
-    """Whether the sector that robot i waits for ranks before the one of robot j."""
+def _precedes(w: World, i: int, j: int) -> bool:
+    """Return whether the request of robot i is served before the one of robot j.
+
+    Lower ranks come first; among equal ranks, the lower robot number.
+    """
     a, b = (
         w.rank[w.first[i] + w.i[i, ALLOWED] + 1],
         w.rank[w.first[j] + w.i[j, ALLOWED] + 1],
@@ -228,7 +231,7 @@ def serve_freed(w: World, g: int, t: float) -> None:
     for a in range(1, n):
         j = w.queue[a]
         b = a - 1
-        while b >= 0 and _ranks(w, j, w.queue[b]):
+        while b >= 0 and _precedes(w, j, w.queue[b]):
             w.queue[b + 1] = w.queue[b]
             b -= 1
 
@@ -247,7 +250,7 @@ def serve_freed(w: World, g: int, t: float) -> None:
             # Its next request has its own rank.
             if _is_waiting(w, j):
                 b = a
-                while b + 1 < n and _ranks(w, w.queue[b + 1], j):
+                while b + 1 < n and _precedes(w, w.queue[b + 1], j):
                     w.queue[b] = w.queue[b + 1]
                     b += 1
 

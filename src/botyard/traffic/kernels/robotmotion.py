@@ -135,7 +135,7 @@ def speed_at(w: World, i: int, t: float) -> float:
 
 @inline_kernel
 def place_at(w: World, i: int, t: float) -> float:
-    """Return the position of a robot at a time, m along its path."""
+    """Return the position of a robot along its path at time `t`, m."""
     dt = t - w.f[i, T]
     v = w.f[i, V]
     if w.i[i, MODE] == GOING:

@@ -90,7 +90,8 @@ def find_supervisor(name: str) -> Supervisor:
 
     if not isinstance(made, Supervisor):
         raise SupervisorError(
-            f'"{name}" is not a supervisor: expected a subclass of botyard.traffic.Supervisor'
+            f'supervisor "{name}": expected a subclass of botyard.traffic.Supervisor, '
+            f"found {type(made).__name__}"
         )
 
     return made
