@@ -176,7 +176,7 @@ def test_a_saved_world_wanders_on() -> None:
 
 
 def test_a_robot_has_one_model_of_odometry() -> None:
-    with pytest.raises(ModelError, match="another error model of odometry"):
+    with pytest.raises(ModelError, match="a different error model of odometry"):
         robot(WanderingOdometrySpec(), WanderingOdometrySpec())
 
 

@@ -86,7 +86,11 @@ def changed(path: str, value: Any) -> bytes:
             True,
             "order.edges[2]: expected a sequenceId between its two nodes",
         ),
-        ("nodes/0/released", False, "order.nodes: expected released nodes (the base) first"),
+        (
+            "nodes/0/released",
+            False,
+            "order.nodes: expected released nodes (the base) first",
+        ),
         (
             "edges/1/sequenceId",
             4,

@@ -225,3 +225,52 @@ def test_a_slow_world_is_not_late_for_long(monkeypatch: pytest.MonkeyPatch) -> N
     calls = counted(monkeypatch)
     run(Hub(sim, interval=0.01, duration=1.0).run())
     assert calls == [1] * 10
+
+
+def test_a_handler_that_pauses_stops_late_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even those that are due at the next wake-up."""
+    monkeypatch.setattr(hub_module, "MAX_LATE_S", PATIENCE)
+    sim = world()
+
+    async def go() -> tuple[int, int]:
+        hub = Hub(sim, interval=INTERVAL)
+        task = await resting(hub)
+        loop = asyncio.get_running_loop()
+        at = loop.create_future()
+
+        def pause() -> None:
+            hub.pause()
+            at.set_result(sim.tick)
+            # The next wake-up is several steps later.
+            time.sleep(5 * INTERVAL)
+
+        loop.call_later(3.5 * INTERVAL, pause)
+        before = await at
+        await asyncio.sleep(3 * INTERVAL)
+        hub.stop()
+        await task
+        return before, sim.tick
+
+    before, after = run(go())
+    assert before == after
+
+
+def test_a_late_wake_up_makes_no_step_beyond_the_duration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hub_module, "MAX_LATE_S", PATIENCE)
+    sim = world()
+
+    async def go() -> None:
+        hub = Hub(sim, interval=INTERVAL, duration=2.0)
+        task = await resting(hub)
+        # The loop is busy while the last step comes due.
+        asyncio.get_running_loop().call_later(
+            15 * INTERVAL, lambda: time.sleep(10 * INTERVAL)
+        )
+        await task
+
+    run(go())
+    assert sim.tick == 20

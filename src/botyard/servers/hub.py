@@ -221,6 +221,7 @@ class Hub:
     def pause(self) -> None:
         """Pause simulated time; changes by clients still take effect."""
         self._paused, self._allowed = True, 0
+        self._wake.set()
         self.sim.core.feed.record_change(Subject.PACE)
         self._tell_watchers()
 
@@ -359,10 +360,15 @@ class Hub:
 
         def catch_up() -> None:
             nonlocal made, failure
+            # A handler may have paused or ended the run since this task slept.
+            if self._paused or self._stop.is_set():
+                return
             now = loop.time()
             # A wake-up that is late itself is an overrun, which the caller handles.
             now = until if now > until + MAX_LAG else now
             due = math.floor((now - origin) / interval + 1e-6) + 1 - steps - made
+            # A late wake-up makes no more steps than planned, at most those left.
+            due = min(due, int(count) - made)
             if due > 0 and failure is None:
                 try:
                     self._step_late(due, origin + (steps + made + due - 1) * interval)

@@ -291,6 +291,9 @@ class Batch:
             for i, session in enumerate(self._roster.sessions)
             if session is not None and i != apart and rows[i, k.SIZE]
         ]
+        # The next session of a free row has no report in the new buffer.
+        free = [i for i, one in enumerate(self._roster.sessions) if one is None]
+        rows[free, k.SIZE] = 0
         total = int(rows[used, k.SIZE].sum()) + more
         new: Bytes = np.zeros(max(2 * total, BUFFER), np.uint8)
         end = 0

@@ -116,9 +116,11 @@ class _Queue:
             many = ctypes.c_long(left)
             to = ctypes.c_void_p(results.ctypes.data)
             found = self._call("getevents", self._id, many, many, to, None)
-            # A signal interrupts the wait.
             if found < 0:
-                continue
+                # A signal interrupts the wait. Anything else would repeat for ever.
+                if ctypes.get_errno() == errno.EINTR:
+                    continue
+                raise OSError(ctypes.get_errno(), "io_getevents")
             some = results[:found]
             taken[some["number"].astype(np.int64)] = some["result"]
             left -= found
@@ -193,9 +195,17 @@ class BulkSender:
         if self._helper is None:
             self._helper = ThreadPoolExecutor(1, "reports")
         # Both threads take portions from one iterator: the GIL makes `next` atomic.
-        other = self._helper.submit(
-            self._queues[1].write_portions, firsts, requests, taken
-        )
+        try:
+            other = self._helper.submit(
+                self._queues[1].write_portions, firsts, requests, taken
+            )
+        except RuntimeError:
+            # The system permits no further thread: send with this one from now on.
+            self._helper.shutdown(wait=False, cancel_futures=True)
+            self._queues = self._queues[:1]
+            self._queues[0].write_portions(firsts, requests, taken)
+            return taken
+
         self._queues[0].write_portions(firsts, requests, taken)
         other.result()
         return taken
