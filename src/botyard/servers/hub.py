@@ -446,7 +446,8 @@ class Hub:
         if now >= self._next_warning:
             self._next_warning = now + OVERRUN_LOG_INTERVAL_S
             log.warning(
-                "%.1f s behind schedule: steps take longer than their interval of %g s (real-time ratio %.2f)",
+                "%.1f s behind schedule: steps take longer than their interval of %g s "
+                "(real-time ratio %.2f)",
                 lag,
                 self.interval or 0.0,
                 self.ratio,
