@@ -99,7 +99,7 @@ def head(
         (head("body", [[-1]], b"\xc0"), "expected an array of numbers"),
         (head("body", [[0]], b"\xc0", "|O"), "expected an array of numbers"),
         (head("body", [], b"\xc0", version=VERSION + 1), "another version"),
-        (head("other", [], b"\xc0"), "unknown kind"),
+        (head("other", [], b"\xc0"), 'its kind "other" is unknown'),
         (head("text", [], b"\x05"), "Expected `str`"),
         (
             head("body", [], msgspec.msgpack.encode({"name": "a", "walls": 3})),

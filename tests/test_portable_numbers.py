@@ -119,10 +119,12 @@ MODULES = {"cmath", "scipy"}
 REASONS = {
     "studies/expand.py: scipy.stats": "Sobol points: whole numbers and exclusive "
     "or, divided by a power of two",
+    "engine/commands.py: np.dot": "a sum that is only tested for being finite",
     "formats/svg.py: @": "the product of two maps of a drawing, six Python "
-    "floats (`svgpaths.Matrix`)",
+    "floats (`svgtransforms.Matrix`)",
     "formats/svgpaths.py: @": "the same",
-    "interfaces/page/requests.py: math.dist": "a number that the page shows",
+    "formats/svgtransforms.py: @": "the same",
+    "interfaces/page/robotdetails.py: math.dist": "a number that the page shows",
 }
 """What is used all the same: what reaches no state, reading or journal."""
 

@@ -314,7 +314,7 @@ def test_bodies_with_mass_are_pushed_by_whichever_model_comes() -> None:
                     ),
                 ]
             ],
-            "found both for one",
+            "for a robot, found both",
         ),
     ],
 )

@@ -127,7 +127,9 @@ def test_a_template_gives_the_bytes_of_the_message(generation: str, wire: str) -
         template.fill((1, 2, 1000, -1, 0.0, 0.0))
     with pytest.raises(struct.error):
         template.fill((1, 2))
-    with pytest.raises(ValueError, match=r"expected the values of group 2 \(Q\) in the message"):
+    with pytest.raises(
+        ValueError, match=r"expected the values of group 2 \(Q\) in the message"
+    ):
         Template(lambda g: make([g[0], g[2], g[1], g[3]]), ["II", "I", "Q", "ff"])
 
 

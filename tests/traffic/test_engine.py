@@ -346,7 +346,7 @@ def test_a_supervisor_of_ones_own() -> None:
             r"cannot be used: ImportError: SystemExit: 0 \(.*leaves\.py, line 3",
         ),
         ("broken.py:Thing", r"cannot be used: ZeroDivisionError: .*broken\.py, line 1"),
-        ("json:JSONDecoder", "is no"),
+        ("json:JSONDecoder", "found JSONDecoder"),
     ],
 )
 def test_supervisors_that_are_none(

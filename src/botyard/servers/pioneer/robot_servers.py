@@ -486,8 +486,8 @@ class RobotServers:
         # A robot needs a file for its port and one for its client.
         files = 2 * len(self.servers) + SPARE_FILES
         if files > file_limit():
-            text = "%d robots with clients need %d open files, but the limit is lower"
-            log.warning(f"{text} (ulimit -n)", len(self.servers), files)
+            robots = f"{len(self.servers)} robots with clients"
+            log.warning("%s need %d open files (see ulimit -n)", robots, files)
         for server, port in wanted.items():
             try:
                 await server.listen(self.host, port)
