@@ -14,7 +14,7 @@ from botyard.engine.commands import SetOdometry
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
 from botyard.model.scene import Scene
-from botyard.protocols.pioneer.batch import Batch, Made
+from botyard.protocols.pioneer.batch import BUFFER, Batch, Made
 from botyard.protocols.pioneer.kernels.reports import put_checksum
 from botyard.protocols.pioneer.packet import (
     Parser,
@@ -279,6 +279,23 @@ def test_what_is_sent_again_while_time_stands_still_is_made_together(
         again = [p for p in Parser().feed_bytes(line.take()) if p.id == 0x32]
         assert len(again) == len(sizes) >= 8
         assert all(sip[3:-2] == bytes((p.id,)) + p.data for p in again)
+
+
+def test_a_new_session_does_not_claim_the_report_of_the_one_before_it() -> None:
+    """The buffer has become smaller since that session left."""
+    modem, sessions = world(["p3dx"] * 60)
+    batch = Together(modem)
+    batch.make(sessions)
+    assert len(batch.batch.buffer) > 2 * BUFFER
+    for connection in modem._reporter.connections[1:]:
+        modem._reporter.detach(connection)
+    batch.batch._pack(0)
+    assert len(batch.batch.buffer) == BUFFER
+    for i in range(1, 60):
+        modem.connect(f"r{i}")
+    batch.batch._pack(0)
+    (made,) = batch.make(sessions[:1])
+    assert made is not None and made.sip == alone(sessions[0])[0]
 
 
 def test_other_robots_come_and_go_between_two_reports() -> None:

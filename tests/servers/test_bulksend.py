@@ -319,6 +319,37 @@ def test_without_the_calls_each_connection_sends_its_own(
     assert Reporter(bulk_sender())._send is None
 
 
+def test_a_sandbox_that_hides_the_results_of_writes_leaves_no_sender(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call = bulksend._Queue._call
+
+    def refused(queue: bulksend._Queue, name: str, *args: object) -> int:
+        return -1 if name == "getevents" else call(queue, name, *args)
+
+    monkeypatch.setattr(bulksend._Queue, "_call", refused)
+    with pytest.raises(OSError, match="no results"):
+        BulkSender()
+
+
+def test_without_another_thread_one_thread_sends_all(
+    sender: BulkSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(bulksend.ThreadPoolExecutor, "submit", refused)
+    monkeypatch.setattr(bulksend, "MIN_SHARED", 2)
+    buffer, at, sizes = pieces(3)
+    with pairs(3) as (near, far):
+        for _ in range(2):
+            sockets = np.array([one.fileno() for one in near])
+            assert (sender(sockets, buffer, at, sizes) == sizes).all()
+        got = [one.recv(2**16) for one in far]
+    for data, start, size in zip(got, at.tolist(), sizes.tolist(), strict=True):
+        assert data == 2 * buffer[start : start + size].tobytes()
+
+
 @pytest.mark.parametrize("limit", [111, 112, math.inf])
 def test_too_few_open_files_for_all_clients_are_announced(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, limit: float

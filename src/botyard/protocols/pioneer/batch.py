@@ -224,7 +224,7 @@ class Batch:
             scan[k.REVERSE], scan[k.PACKETS] = laser.reverse, len(data)
             data += sweep(end - first, laser.mode, laser.index)
 
-        row[k.AT] = self._store(i, data)
+        row[k.AT] = self._store(data)
         row[k.SIP_SIZE], row[k.SIZE] = len(sip), len(data)
         scans[:, k.PACKETS] += row[k.AT]
 
@@ -275,26 +275,22 @@ class Batch:
 
     # -- memory
 
-    def _store(self, i: int, data: bytes) -> int:
-        """Put the bytes of a row into the buffer, and return their offset."""
+    def _store(self, data: bytes) -> int:
+        """Put the bytes of a report into the buffer, and return their offset."""
         if self._end + len(data) > len(self._buffer):
-            self._pack(i, len(data))
+            self._pack(len(data))
         at, self._end = self._end, self._end + len(data)
         self._buffer[at : self._end] = np.frombuffer(data, np.uint8)
         return at
 
-    def _pack(self, apart: int, more: int) -> None:
+    def _pack(self, more: int) -> None:
         """Copy the reports in use to a buffer with room for more."""
         rows = self._rows
-        used = [
-            i
-            for i, session in enumerate(self._roster.sessions)
-            if session is not None and i != apart and rows[i, k.SIZE]
-        ]
-        # The next session of a free row has no report in the new buffer.
+        # A row without a session has no report, also for the session that it gets next.
         free = [i for i, one in enumerate(self._roster.sessions) if one is None]
         rows[free, k.SIZE] = 0
-        total = int(rows[used, k.SIZE].sum()) + more
+        used = np.flatnonzero(rows[:, k.SIZE]).tolist()
+        total = int(rows[:, k.SIZE].sum()) + more
         new: Bytes = np.zeros(max(2 * total, BUFFER), np.uint8)
         end = 0
         for i in used:

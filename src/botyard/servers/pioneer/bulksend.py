@@ -73,6 +73,12 @@ class _Queue:
         count = ctypes.c_long(PORTION)
         if self._call("setup", count, ctypes.byref(self._id)) < 0:
             raise OSError(ctypes.get_errno(), "no queue of writes")
+        # A sandbox may forbid this call alone, which would lose the results of writes.
+        none = ctypes.c_long(0)
+        if self._call("getevents", self._id, none, none, None, None) < 0:
+            failure = OSError(ctypes.get_errno(), "no results of writes")
+            self.close()
+            raise failure
 
     def _call(self, name: str, *args: Any) -> int:
         # ctypes releases the GIL during the call.
@@ -116,11 +122,10 @@ class _Queue:
             many = ctypes.c_long(left)
             to = ctypes.c_void_p(results.ctypes.data)
             found = self._call("getevents", self._id, many, many, to, None)
-            if found < 0:
-                # A signal interrupts the wait. Anything else would repeat for ever.
-                if ctypes.get_errno() == errno.EINTR:
-                    continue
-                raise OSError(ctypes.get_errno(), "io_getevents")
+            # A signal interrupts the wait. Any other error would repeat for ever.
+            if found < 0 and ctypes.get_errno() != errno.EINTR:
+                raise OSError(ctypes.get_errno(), "no results of writes")
+            found = max(found, 0)
             some = results[:found]
             taken[some["number"].astype(np.int64)] = some["result"]
             left -= found
