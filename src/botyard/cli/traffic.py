@@ -14,6 +14,7 @@ from botyard.app.needs import require
 from botyard.cli.listing import FORCE, print_table
 from botyard.cli.options import max_read_option, parse_address
 from botyard.cli.trafficcompare import compare
+from botyard.cli.trafficinput import length_option
 from botyard.cli.trafficoutput import (
     FILE,
     check_chart,
@@ -57,13 +58,7 @@ def command() -> None:
     show_default=True,
     help="Manufacturer in topics such as uagv/v2/MANUFACTURER/agv0/order.",
 )
-@click.option(
-    "--radius",
-    type=click.FloatRange(0.0, min_open=True),
-    default=0.5,
-    show_default=True,
-    help="Radius of the AGVs (disks), m.",
-)
+@length_option("--radius", 0.5, "Radius of the AGVs (disks), m.")
 @click.option(
     "--velocity",
     type=click.FloatRange(0.0, min_open=True),

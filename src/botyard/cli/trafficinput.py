@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from botyard.traffic.task import Task
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def length_option(name: str, default: float, about: str) -> Callable[[F], F]:
+    """Declare an option for a length greater than 0, m."""
+    return click.option(
+        name,
+        type=click.FloatRange(0.0, min_open=True),
+        default=default,
+        show_default=True,
+        help=about,
+    )
 
 
 def _warn(text: str) -> None:

@@ -11,7 +11,7 @@ from botyard.app.checks import check_can_be_written
 from botyard.app.needs import require
 from botyard.cli.listing import FORCE
 from botyard.cli.options import SEED, max_read_option
-from botyard.cli.trafficinput import read_task
+from botyard.cli.trafficinput import length_option, read_task
 from botyard.cli.trafficoutput import (
     FILE,
 )
@@ -92,20 +92,8 @@ def check(
     show_default=True,
     help="Seed; the same seed gives the same task.",
 )
-@click.option(
-    "--radius",
-    type=click.FloatRange(0.0, min_open=True),
-    default=0.5,
-    show_default=True,
-    help="Radius of the robots (disks), m.",
-)
-@click.option(
-    "--cell",
-    type=click.FloatRange(0.0, min_open=True),
-    default=2.0,
-    show_default=True,
-    help="Edge of a cell of the floor plan, m.",
-)
+@length_option("--radius", 0.5, "Radius of the robots (disks), m.")
+@length_option("--cell", 2.0, "Edge of a cell of the floor plan, m.")
 @click.option(
     "-o",
     "--output",
@@ -149,34 +137,10 @@ def make(
 @click.command("convert")
 @click.argument("source", type=FILE)
 @click.argument("output", type=FILE)
-@click.option(
-    "--scale",
-    type=click.FloatRange(0.0, min_open=True),
-    default=0.01,
-    show_default=True,
-    help="Drawings: length of one unit, m.",
-)
-@click.option(
-    "--cell",
-    type=click.FloatRange(0.0, min_open=True),
-    default=2.0,
-    show_default=True,
-    help="Plans: edge of a cell, m.",
-)
-@click.option(
-    "--radius",
-    type=click.FloatRange(0.0, min_open=True),
-    default=0.5,
-    show_default=True,
-    help="Radius of the robots (disks), m.",
-)
-@click.option(
-    "--longest",
-    type=click.FloatRange(0.0, min_open=True),
-    default=8.0,
-    show_default=True,
-    help="Drawings: maximum length of a sector, m.",
-)
+@length_option("--scale", 0.01, "Drawings: length of one unit, m.")
+@length_option("--cell", 2.0, "Plans: edge of a cell, m.")
+@length_option("--radius", 0.5, "Radius of the robots (disks), m.")
+@length_option("--longest", 8.0, "Drawings: maximum length of a sector, m.")
 @click.option(
     "--robots",
     "-n",
