@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -46,6 +48,18 @@ def apart(module: str, call: str) -> Any:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def free_port(count: int) -> int:
+    """Return the first of some free ports in a row."""
+    while True:
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            first = 0
+            for n in range(count):
+                probe = stack.enter_context(socket.socket())
+                probe.bind(("127.0.0.1", first + n if first else 0))
+                first = first or probe.getsockname()[1]
+            return first
 
 
 def map_path() -> tuple[str, str]:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 import botyard
-from bench.common import cpu
+from bench.common import cpu, free_port
 from bench.reference import Yardstick
 from botyard.protocols.pioneer.packet import command, frame
 
@@ -81,18 +81,6 @@ def used(processes: list[int]) -> Used:
             wakeups += int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
     return Used(nanoseconds / 1e9, wakeups)
-
-
-def free_port(count: int) -> int:
-    """Return the first of some free ports in a row."""
-    while True:
-        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
-            first = 0
-            for n in range(count):
-                probe = stack.enter_context(socket.socket())
-                probe.bind(("127.0.0.1", first + n if first else 0))
-                first = first or probe.getsockname()[1]
-            return first
 
 
 @contextlib.contextmanager

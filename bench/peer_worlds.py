@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ from bench.peers import (
     RADIUS,
     SIZE,
     World,
+    irsim_world,
 )
 
 Place = Callable[[float, float, float], None]
@@ -70,49 +70,9 @@ def navground(world: World) -> tuple[Env, Place]:
 
 def irsim(world: World) -> tuple[Env, Place]:
     """ir-sim: a YAML world."""
-    import irsim
     import numpy as np
-    import yaml
 
-    lidar = {
-        "type": "lidar2d",
-        "range_min": 0,
-        "range_max": R_MAX,
-        "angle_range": FOV,
-        "number": world.rays,
-        "noise": False,
-    }
-    described = {
-        "world": {
-            "height": SIZE,
-            "width": SIZE,
-            "step_time": DT,
-            "sample_time": DT,
-            "collision_mode": "stop",
-        },
-        "robot": [
-            {
-                "kinematics": {"name": "diff"},
-                "shape": {"name": "circle", "radius": RADIUS},
-                "state": [20, 20, 0],
-                "vel_min": [-1, -2],
-                "vel_max": [1, 2],
-                "sensors": [lidar],
-            }
-        ],
-        "obstacle": [
-            {
-                "shape": {"name": "linestring", "vertices": [[ax, ay], [bx, by]]},
-                "state": [0, 0, 0],
-            }
-            for ax, ay, bx, by in world.walls
-        ],
-    }
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        yaml.safe_dump(described, file)
-        file.flush()
-        env = irsim.make(file.name, headless=True, log_level="ERROR")
-
+    env = irsim_world(world.walls, [(20, 20, 0)], world.rays, "stop")
     robot = env.robot_list[0]
 
     def step(v: float, turn: float) -> tuple[Any, tuple[float, float, float], bool]:

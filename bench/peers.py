@@ -23,8 +23,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 SIZE, RADIUS, DT = 40.0, 0.2, 0.1
 RAYS, FOV, R_MAX = 181, math.pi, 8.0
@@ -223,8 +224,10 @@ def navground(world: World) -> tuple[Step, Scan]:
     ]
 
 
-def irsim(world: World) -> tuple[Step, Scan]:
-    """A YAML world; robots that touch something slide along it."""
+def irsim_world(
+    walls: Any, states: Sequence[Sequence[float]], rays: int, at_contact: str
+) -> Any:
+    """Return the environment of ir-sim for a world with a robot at each state."""
     import irsim
     import yaml
 
@@ -233,7 +236,7 @@ def irsim(world: World) -> tuple[Step, Scan]:
         "range_min": 0,
         "range_max": R_MAX,
         "angle_range": FOV,
-        "number": RAYS,
+        "number": rays,
         "noise": False,
     }
     described = {
@@ -242,32 +245,36 @@ def irsim(world: World) -> tuple[Step, Scan]:
             "width": SIZE,
             "step_time": DT,
             "sample_time": DT,
-            "collision_mode": "contact",
+            "collision_mode": at_contact,
         },
         "robot": [
             {
                 "kinematics": {"name": "diff"},
                 "shape": {"name": "circle", "radius": RADIUS},
-                "state": list(pose),
+                "state": list(state),
                 "vel_min": [-1, -2],
                 "vel_max": [1, 2],
                 "sensors": [lidar],
             }
-            for pose in world.poses
+            for state in states
         ],
         "obstacle": [
             {
                 "shape": {"name": "linestring", "vertices": [[ax, ay], [bx, by]]},
                 "state": [0, 0, 0],
             }
-            for ax, ay, bx, by in world.walls
+            for ax, ay, bx, by in walls
         ],
     }
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         yaml.safe_dump(described, file)
         file.flush()
-        env = irsim.make(file.name, headless=True, log_level="ERROR")
+        return irsim.make(file.name, headless=True, log_level="ERROR")
 
+
+def irsim(world: World) -> tuple[Step, Scan]:
+    """A YAML world; robots that touch something slide along it."""
+    env = irsim_world(world.walls, world.poses, RAYS, "contact")
     everyone = list(range(world.n))
     for robot in env.robot_list[:10]:
         robot.sensor_step()

@@ -19,8 +19,7 @@ import time
 from pathlib import Path
 
 import botyard
-from bench.common import cpu, map_path
-from bench.light import free_port
+from bench.common import cpu, free_port, map_path
 from bench.reference import Yardstick
 from botyard.engine.kernels.jit import PACKAGE
 from botyard.formats.registry import load_scene
