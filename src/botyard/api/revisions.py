@@ -82,14 +82,19 @@ class Revisions:
         for subject in subjects:
             self._last[subject] = self.revision
 
-    def last(self, *subjects: Subject) -> int:
+    def last(self, subject: Subject, *others: Subject) -> int:
         """Return the revision of the last change of any of these subjects; 0: never.
 
         A cache is stale if it differs from the remembered revision.
         """
         last = self._last
-        # A list is faster than a generator for the few subjects of a cache.
-        return max([last[subject] for subject in subjects])
+        latest = last[subject]
+        # Caches ask in each step, mostly about one subject: `max` takes twice as long.
+        for other in others:
+            if last[other] > latest:
+                latest = last[other]
+
+        return latest
 
     def changed_since(self, revision: int) -> frozenset[Subject]:
         """Return the subjects that changed after a revision."""

@@ -40,7 +40,7 @@ class Fleet(ReadOnly):
     def __init__(self, core: Core) -> None:
         self._core = core
         self._robot_rows: I8 = np.zeros(0, np.int64)
-        self._known = self._seen = self._layout_seen = self._layout = -1
+        self._known = -1
         self._gathers: dict[
             tuple[str, int], tuple[int, I8, I8, NDArray[np.bool_] | None]
         ] = {}
@@ -76,12 +76,8 @@ class Fleet(ReadOnly):
 
         A new array is made if robots come or go.
         """
-        # The array is rebuilt only after bodies were added, removed or reordered. The
-        # count of all changes is the faster test.
-        feed = self._core.feed
-        if feed.revision == self._seen:
-            return self._robot_rows
-        known, self._seen = feed.last(Subject.BODIES), feed.revision
+        # The array is rebuilt only after bodies were added, removed or reordered.
+        known = self._core.feed.last(Subject.BODIES)
         if known != self._known:
             rows = self._core.engine.rows
             self._robot_rows = np.array(
@@ -363,11 +359,7 @@ class Fleet(ReadOnly):
 
         It changes whenever rows of bodies or offsets of readings change.
         """
-        feed = self._core.feed
-        if feed.revision != self._layout_seen:
-            self._layout_seen = feed.revision
-            self._layout = feed.last(Subject.BODIES, Subject.READINGS)
-        return self._layout
+        return self._core.feed.last(Subject.BODIES, Subject.READINGS)
 
     @property
     def odometry_variances(self) -> tuple[F8, NDArray[np.bool_]]:
