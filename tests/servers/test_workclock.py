@@ -48,6 +48,8 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(workclock, "time", made)
+    # Fractions of the time of earlier tests in this thread would round differences.
+    monkeypatch.setattr(workclock, "_free", workclock._Free())
     return made
 
 
